@@ -1,0 +1,63 @@
+// Package objstore is the contract of the storage that tables live in: get, look, put if absent, conditional delete, list.
+// Implementations stand in folders below; package objtest holds the suite that every one of them passes and a wrapper that
+// fails, delays and loses answers.
+//
+// Keys are raw, slash-separated paths relative to the store's root, with no leading slash and no percent-encoding: the form that
+// Lance clients send and expect as manifest_path (client contract, fact 42). For a local store the root is "/".
+// Implementations refuse keys that are empty, absolute, or hold "." or ".." segments, empty segments or NUL, with ErrInvalidKey.
+package objstore
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// The errors of the contract. Methods wrap them; test with errors.Is. Any other error means that the outcome is unknown:
+// a storage outage is never reported as ErrNotFound.
+var (
+	// ErrNotFound: absence was proven.
+	ErrNotFound = errors.New("object not found")
+	// ErrExists: the name is taken; the object there was not touched.
+	ErrExists = errors.New("object exists")
+	// ErrChanged: the object is not the one that the condition names (or is gone); nothing was removed.
+	ErrChanged = errors.New("object changed")
+	// ErrDenied: the store refused the caller.
+	ErrDenied = errors.New("access denied")
+	// ErrTooLarge: the object is larger than the caller's limit.
+	ErrTooLarge = errors.New("object too large")
+	// ErrInvalidKey: the key is not of the contract's form.
+	ErrInvalidKey = errors.New("invalid key")
+)
+
+// Info describes an object.
+type Info struct {
+	Key      string
+	Size     int64 // bytes
+	ETag     string
+	Modified time.Time
+}
+
+// Store is one storage. All methods are safe for concurrent use.
+type Store interface {
+	// Get returns an object whole. ErrNotFound; ErrTooLarge where it has more than limit bytes (limit > 0).
+	Get(ctx context.Context, key string, limit int64) ([]byte, Info, error)
+	// Head describes an object. ErrNotFound.
+	Head(ctx context.Context, key string) (Info, error)
+	// PutIfAbsent makes data readable under key, whole or not at all, and durable before it returns. ErrExists if the name is
+	// taken, whatever it holds: nothing is ever overwritten. Of any number of parallel calls for one key exactly one succeeds.
+	PutIfAbsent(ctx context.Context, key string, data []byte) (Info, error)
+	// DeleteIf removes the object only if it still is the one with the given ETag, in one step as seen by every other caller of
+	// DeleteIf and PutIfAbsent. ErrChanged otherwise.
+	DeleteIf(ctx context.Context, key, etag string) error
+	// Delete removes an object; one that is absent is no error. It is for names that only their owner writes (staged
+	// manifests) and for purges.
+	Delete(ctx context.Context, key string) error
+	// List yields the objects whose keys begin with prefix (a directory, ending in "/"), at any depth, in bytewise order of
+	// their keys, after the given key ("" = from the start). A prefix with no objects yields nothing.
+	List(ctx context.Context, prefix, after string) iter.Seq2[Info, error]
+	// DeleteTree removes everything under prefix (ending in "/"), a bounded number of objects at a time, until nothing is
+	// left or ctx ends. It returns how many objects it removed.
+	DeleteTree(ctx context.Context, prefix string) (int, error)
+}
