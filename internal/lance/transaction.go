@@ -42,7 +42,14 @@ type Entry struct {
 	Staged  string        `json:"staged,omitempty"`
 	Digest  string        `json:"digest,omitempty"` // hexadecimal, of the bytes to publish
 	Size    int64         `json:"size,omitempty"`
-	// Count is the number of versions that an entry of kind EntryDeleteVersions removed.
+	// Timestamp is when the manifest was staged, in milliseconds since the epoch; Metadata is what the writer gave with the version.
+	Timestamp int64             `json:"timestamp,omitempty"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+	// Properties are those of a table to declare.
+	Properties map[string]string `json:"properties,omitempty"`
+	// Ranges are the versions that an entry of kind EntryDeleteVersions removes: first and last, both included.
+	Ranges [][2]VersionNumber `json:"ranges,omitempty"`
+	// Count is the number of versions that such an entry removed, known once the transaction is committed.
 	Count int64 `json:"count,omitempty"`
 }
 

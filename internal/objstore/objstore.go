@@ -48,6 +48,9 @@ type Store interface {
 	// PutIfAbsent makes data readable under key, whole or not at all, and durable before it returns. ErrExists if the name is
 	// taken, whatever it holds: nothing is ever overwritten. Of any number of parallel calls for one key exactly one succeeds.
 	PutIfAbsent(ctx context.Context, key string, data []byte) (Info, error)
+	// PutIf replaces the object only if it still is the one with the given ETag, whole or not at all, durably, and in one step as
+	// seen by every other caller. ErrChanged otherwise. It serves tags, never manifests.
+	PutIf(ctx context.Context, key, etag string, data []byte) (Info, error)
 	// DeleteIf removes the object only if it still is the one with the given ETag, in one step as seen by every other caller of
 	// DeleteIf and PutIfAbsent. ErrChanged otherwise.
 	DeleteIf(ctx context.Context, key, etag string) error

@@ -28,9 +28,9 @@ type TransactionReader interface {
 type TransactionWriter interface {
 	// InsertTransaction adds a transaction in any state. ErrExists if its id is taken.
 	InsertTransaction(t lance.Transaction) error
-	// ResolveTransaction moves a pending transaction to TransactionCommitted or TransactionAborted and reports whether it was
-	// pending. ErrNotFound if there is none.
-	ResolveTransaction(id lance.TransactionID, state lance.TransactionState) (bool, error)
+	// ResolveTransaction moves a pending transaction to TransactionCommitted or TransactionAborted, sets its ResolvedAt to Now and
+	// its entries to those given (nil keeps them), and reports whether it was pending. ErrNotFound if there is none.
+	ResolveTransaction(id lance.TransactionID, state lance.TransactionState, entries []lance.Entry) (bool, error)
 	// RecordAborted keeps the contents of an aborted transaction on record; a content that is there already stays.
 	RecordAborted(id lance.TransactionID, contents []Content) error
 	// AlterTransaction replaces Status and Properties. ErrNotFound if there is none.

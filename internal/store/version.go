@@ -20,6 +20,8 @@ type VersionReader interface {
 	Heads(chains []lance.Chain) ([]lance.Version, error)
 	// ListVersions returns one page of the chain's committed and pending versions; detached, pruned and deleted ones are left out.
 	ListVersions(chain lance.Chain, page VersionPage) ([]lance.Version, error)
+	// PendingOn returns the transactions that have pending versions on any of the given tables, each once.
+	PendingOn(tables []lance.ObjectID) ([]lance.TransactionID, error)
 	// Branches returns the branches of a table that have rows, Main included, in order of their names.
 	Branches(table lance.ObjectID) ([]lance.Branch, error)
 }
