@@ -1,0 +1,76 @@
+"""The first version of a table, written but not published.
+
+Lance cannot write a detached version of a table that has none. But a writer on a catalog that manages versions stages
+its manifest and asks the catalog to publish it: so the first version is written against a stand-in for the catalog that
+keeps the request. The real catalog publishes the staged manifest with the rest of the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import lance
+import lance_namespace as ln
+from lance_namespace import LanceNamespace
+
+from .wire import TableID, TableInfo
+
+if TYPE_CHECKING:
+    from lance.types import ReaderLike
+
+
+@dataclass(frozen=True)
+class StagedFirstVersion:
+    """A staged manifest of version 1 and the Lance transaction inside it."""
+
+    manifest_path: str
+    naming_scheme: str
+    uuid: str
+
+
+def stage_first_version(table: TableID, info: TableInfo, data: ReaderLike) -> StagedFirstVersion:
+    """Write the data and a staged manifest of version 1 at the table's location. Nobody sees it until it is published."""
+    stand_in = _StandIn(info)
+    dataset = lance.write_dataset(data, mode="create", namespace_client=stand_in, table_id=list(table))
+    transaction = dataset.read_transaction(1)
+    request = stand_in.request
+    return StagedFirstVersion(
+        manifest_path=request["manifest_path"],
+        naming_scheme=request.get("naming_scheme") or "V2",
+        uuid=transaction.uuid if transaction else "",
+    )
+
+
+class _StandIn(LanceNamespace):
+    """A catalog of one table without versions that accepts the first one and keeps the request."""
+
+    def __init__(self, info: TableInfo) -> None:
+        self._info = info
+        self.request: dict[str, Any] = {}
+
+    def namespace_id(self) -> str:
+        return f"first version of {self._info.location}"
+
+    def declare_table(self, request: ln.DeclareTableRequest) -> ln.DeclareTableResponse:
+        return ln.DeclareTableResponse(
+            location=self._info.location, storage_options=self._info.storage_options, managed_versioning=True
+        )
+
+    def describe_table(self, request: ln.DescribeTableRequest) -> ln.DescribeTableResponse:
+        return ln.DescribeTableResponse(
+            location=self._info.location, storage_options=self._info.storage_options, managed_versioning=True
+        )
+
+    # Lance hands the requests of these three over as plain mappings.
+    def list_table_versions(self, request: Any) -> ln.ListTableVersionsResponse:
+        versions = []
+        if self.request:
+            versions.append(ln.TableVersion(version=1, manifest_path=self.request["manifest_path"]))
+        return ln.ListTableVersionsResponse(versions=versions)
+
+    def create_table_version(self, request: Any) -> ln.CreateTableVersionResponse:
+        self.request = dict(request)
+        return ln.CreateTableVersionResponse(
+            version=ln.TableVersion(version=request["version"], manifest_path=request["manifest_path"])
+        )

@@ -1,0 +1,293 @@
+"""One table's share of a transaction: changes written detached, one upon another, until the last is published.
+
+A detached version is a manifest beside the table's chain that nobody finds unless told its number. The catalog attaches
+it: it publishes the same manifest under the next number of the chain. So data files are written once, whatever becomes
+of the attempt, and an append can move to a newer version by writing one small manifest.
+
+Snapshots are opened by location and number, without the catalog: a published version never changes. Nothing here
+publishes anything; module `commit` does.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import lance
+import pyarrow as pa
+from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
+
+from .first_version import stage_first_version
+from .wire import Head, TableID, TableInfo
+
+if TYPE_CHECKING:
+    from lance.types import ReaderLike
+    from lance_namespace import LanceNamespace
+
+EVERY_ROW = "true"
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A table and one of its branches ("" = main)."""
+
+    table: TableID
+    branch: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a chain lies and how to read it there."""
+
+    chain: Chain
+    info: TableInfo
+    namespace_client: LanceNamespace
+
+    def open(self, version: int) -> lance.LanceDataset:
+        """Open one version, straight from storage; credentials are refreshed through the catalog."""
+        uri = self.info.location
+        if self.chain.branch:
+            uri = f"{uri.rstrip('/')}/tree/{self.chain.branch}"
+        return lance.LanceDataset(
+            uri,
+            version,
+            storage_options=self.info.storage_options,
+            namespace_client=self.namespace_client,
+            table_id=list(self.chain.table),
+        )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the batch: the manifest to publish as a version of a chain, and the Lance transaction inside it."""
+
+    chain: Chain
+    version: int
+    manifest_path: str
+    naming_scheme: str
+    uuid: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as the catalog wants it."""
+        entry: dict[str, Any] = {
+            "id": list(self.chain.table),
+            "version": self.version,
+            "manifest_path": self.manifest_path,
+            "naming_scheme": self.naming_scheme,
+        }
+        if self.chain.branch:
+            entry["branch"] = self.chain.branch
+        return entry
+
+
+class StagedTable:
+    """The changes of one transaction to one chain. Used by one thread."""
+
+    def __init__(self, place: Place, head: Head | None) -> None:
+        self.place = place
+        self.head = head
+        self._current = place.open(head.version) if head else None
+        self._base = self._current
+        self._unflushed: list[FragmentMetadata] = []
+        self._appended: list[FragmentMetadata] = []
+        self._movable = True
+        self._first: Entry | None = None
+        self._uuid = ""
+
+    @property
+    def next_version(self) -> int:
+        """The version that the change is to become."""
+        return self.head.version + 1 if self.head else 1
+
+    @property
+    def written(self) -> bool:
+        """Whether there is anything to publish."""
+        return bool(self._first or self._unflushed or self._uuid)
+
+    def dataset(self) -> lance.LanceDataset:
+        """Return the table as the transaction sees it. What was read here may decide later writes, so the table is no
+        longer moved to a newer version behind the closure's back. LookupError if the table has no version yet.
+        """
+        self._movable = False
+        return self._flush()
+
+    def append(self, data: ReaderLike) -> None:
+        """Write rows of the table's schema into new data files."""
+        if self._current is None:
+            self._create(data)
+            return
+        fragments = list(write_fragments(data, self._current, mode="append", **self._storage()))
+        self._unflushed += fragments
+        self._appended += fragments
+
+    def overwrite(self, data: ReaderLike) -> None:
+        """Replace all rows, and the schema by that of the data."""
+        if self._current is None:
+            self._create(data)
+            return
+        transaction = write_fragments(data, self._flush(), mode="overwrite", return_transaction=True, **self._storage())
+        self.apply_transaction(transaction)
+
+    def delete(self, predicate: str) -> int:
+        """Delete the rows that match and return their number; no match writes nothing."""
+        removed = remove_rows(self.dataset(), predicate)
+        if removed.count:
+            self.apply(lance.LanceOperation.Delete(removed.updated, removed.emptied, predicate))
+        return removed.count
+
+    def update(self, values: Mapping[str, str], where: str | None) -> int:
+        """Set columns to SQL expressions in the rows that match and return their number; no match writes nothing.
+
+        Like Lance's own update: the rows are rewritten in new fragments and deleted from the old ones.
+        """
+        dataset = self.dataset()
+        rows, row_ids = changed_rows(dataset, values, where or EVERY_ROW)
+        if not rows.num_rows:
+            return 0
+        fragments = list(write_fragments(rows, dataset, mode="append", **self._storage()))
+        keep_row_ids(fragments, row_ids)
+        removed = remove_rows(dataset, where or EVERY_ROW)
+        self.apply(
+            lance.LanceOperation.Update(
+                removed_fragment_ids=removed.emptied,
+                updated_fragments=removed.updated,
+                new_fragments=fragments,
+                update_mode="rewrite_rows",
+            )
+        )
+        return int(rows.num_rows)
+
+    def apply(self, operation: lance.LanceOperation.BaseOperation) -> None:
+        """Put one Lance operation, built on `dataset()`, upon what is staged."""
+        dataset = self.dataset()
+        self.apply_transaction(lance.Transaction(dataset.version, operation))
+
+    def apply_transaction(self, transaction: lance.Transaction) -> None:
+        """Like apply, for a transaction that Lance made itself (an uncommitted merge)."""
+        self._movable = False
+        self._commit(transaction)
+
+    def expect_unchanged(self) -> None:
+        """Publish the table's next version without a change, so that any other writer of it is a conflict."""
+        if not self.written:
+            self.apply(lance.LanceOperation.Append([]))
+        self._movable = False
+
+    def move_to(self, head: Head | None) -> bool:
+        """Put the appended data files upon a newer version, without writing them again.
+
+        False, with nothing changed, where only running the closure again can tell what to write: the table was read or
+        changed otherwise, or its schema is another one now.
+        """
+        if not self._movable or head is None or self._base is None:
+            return False
+        base = self.place.open(head.version)
+        if base.lance_schema != self._base.lance_schema:
+            return False
+        self.head, self._base, self._current = head, base, base
+        self._unflushed = list(self._appended)
+        return True
+
+    def entry(self) -> Entry:
+        """Return what to publish; the table must be `written`."""
+        if self._first is not None:
+            return self._first
+        dataset = self._flush()
+        assert self.head is not None, "a table with a dataset has a head"
+        directory, name = posixpath.split(self.head.manifest_path)
+        return Entry(
+            chain=self.place.chain,
+            version=self.head.version + 1,
+            manifest_path=f"{directory}/d{dataset.version}.manifest",
+            naming_scheme=naming_scheme(name),
+            uuid=self._uuid,
+        )
+
+    def _create(self, data: ReaderLike) -> None:
+        if self._first is not None:
+            raise LookupError(
+                f"table {'/'.join(self.place.chain.table)} gets its first version in this transaction: give all its rows at once"
+            )
+        self._movable = False
+        staged = stage_first_version(self.place.chain.table, self.place.info, data)
+        self._first = Entry(self.place.chain, 1, staged.manifest_path, staged.naming_scheme, staged.uuid)
+
+    def _flush(self) -> lance.LanceDataset:
+        if self._current is None:
+            raise LookupError(f"table {'/'.join(self.place.chain.table)} has no version yet: create it before reading it")
+        if self._unflushed:
+            fragments, self._unflushed = self._unflushed, []
+            self._commit(lance.Transaction(self._current.version, lance.LanceOperation.Append(fragments)))
+        return self._current
+
+    def _commit(self, transaction: lance.Transaction) -> None:
+        assert self._current is not None, "only a table with a version is changed"
+        self._current = lance.LanceDataset.commit(self._current, transaction, detached=True, **self._storage())
+        self._uuid = transaction.uuid
+
+    def _storage(self) -> dict[str, Any]:
+        return {
+            "storage_options": self.place.info.storage_options,
+            "namespace_client": self.place.namespace_client,
+            "table_id": list(self.place.chain.table),
+        }
+
+
+@dataclass(frozen=True)
+class RemovedRows:
+    """What deleting rows leaves of a table's fragments."""
+
+    updated: list[FragmentMetadata]
+    emptied: list[int]
+    count: int
+
+
+def remove_rows(dataset: lance.LanceDataset, predicate: str) -> RemovedRows:
+    """Write deletion files for the rows that match; the table itself is untouched."""
+    updated: list[FragmentMetadata] = []
+    emptied: list[int] = []
+    count = 0
+    for fragment in dataset.get_fragments():
+        before = fragment.metadata
+        after = fragment.delete(predicate)
+        if after is None:
+            emptied.append(fragment.fragment_id)
+            count += before.num_rows
+        elif after.num_deletions != before.num_deletions:
+            updated.append(after)
+            count += after.num_deletions - before.num_deletions
+    return RemovedRows(updated, emptied, count)
+
+
+def changed_rows(dataset: lance.LanceDataset, values: Mapping[str, str], where: str) -> tuple[pa.Table, pa.ChunkedArray | None]:
+    """Return the matching rows with the new values, in the table's order and types, and their ids where those are stable."""
+    schema = dataset.schema
+    unknown = sorted(set(values) - set(schema.names))
+    if unknown:
+        raise ValueError(f"cannot update {unknown}: the table's columns are {schema.names}")
+    blobs = [f.name for f in schema if (f.metadata or {}).get(b"lance-encoding:blob")]
+    if blobs:
+        raise ValueError(f"cannot update a table with blob columns {blobs}: rewrite its rows with merge_insert")
+    columns = {name: values.get(name, f"`{name}`") for name in schema.names}
+    rows = dataset.scanner(columns=columns, filter=where, with_row_id=True).to_table()
+    row_ids = rows.column("_rowid") if dataset.has_stable_row_ids else None
+    return rows.select(schema.names).cast(schema), row_ids
+
+
+def keep_row_ids(fragments: Iterable[FragmentMetadata], row_ids: pa.ChunkedArray | None) -> None:
+    """Give rewritten rows the ids they had, on a table whose row ids are stable."""
+    if row_ids is None:
+        return
+    offset = 0
+    for fragment in fragments:
+        ids = row_ids.slice(offset, fragment.physical_rows)
+        fragment.row_id_meta = RowIdSequence(ids).to_inline_metadata()
+        offset += fragment.physical_rows
+
+
+def naming_scheme(manifest_name: str) -> str:
+    """Return the naming scheme that a manifest's final name belongs to: V2 has 20 digits, V1 fewer."""
+    digits, _, _ = manifest_name.partition(".")
+    return "V2" if len(digits) == 20 else "V1"
