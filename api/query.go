@@ -49,7 +49,7 @@ type QueryVector struct {
 }
 
 // UnmarshalJSON reads the specification's object, null, and the bare list or list of lists of LanceDB's remote SDK (client
-// contract, fact 99). It fails on anything else, saying what it takes.
+// contract, fact 99). It fails on anything else, saying what it takes. The data is valid JSON, as json.Unmarshal sees to.
 func (v *QueryVector) UnmarshalJSON(data []byte) error {
 	*v = QueryVector{}
 	switch data = bytes.TrimSpace(data); data[0] {
