@@ -36,3 +36,18 @@ func quote(s string) string {
 	}
 	return strconv.Quote(s[:cut]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
 }
+
+// CorruptError says that an object in storage is not what its name promises: a manifest, a tag or a branch file that cannot
+// be read. The caller's request is not at fault; the catalog answers it with code 19, invalid table state (case C5).
+type CorruptError struct {
+	What string // the kind of object, with its name where it has one: `tag file "v1"`
+	Why  string // what is wrong with it: its size, its magic number, a field
+}
+
+// Error returns "<what>: <why>".
+func (e *CorruptError) Error() string { return e.What + ": " + e.Why }
+
+// corrupt builds a CorruptError.
+func corrupt(what, why string, args ...any) error {
+	return &CorruptError{What: what, Why: fmt.Sprintf(why, args...)}
+}
