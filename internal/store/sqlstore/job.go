@@ -1,0 +1,109 @@
+package sqlstore
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+const jobColumns = `id, kind, payload, run_at, attempts, last_err`
+
+const (
+	jobsOfKind = `
+SELECT ` + jobColumns + `
+FROM jobs
+WHERE kind = $1 AND id > $2
+ORDER BY id
+LIMIT $3`
+
+	jobsDue = `
+SELECT ` + jobColumns + `
+FROM jobs
+WHERE run_at <= $1
+ORDER BY run_at, id
+LIMIT $2`
+
+	insertJob = `
+INSERT INTO jobs (` + jobColumns + `)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT DO NOTHING`
+
+	leaseJob = `UPDATE jobs SET run_at = $2 WHERE id = $1`
+
+	retryJob = `UPDATE jobs SET attempts = attempts + 1, last_err = $2, run_at = $3 WHERE id = $1`
+
+	deleteJob = `DELETE FROM jobs WHERE id = $1`
+)
+
+// Jobs implements store.JobReader.
+func (s reader) Jobs(kind string, after lance.ObjectID, limit int) ([]store.Job, error) {
+	jobs, err := s.jobs(jobsOfKind, kind, int64(after), int64(limit))
+	if err != nil {
+		return nil, fmt.Errorf("list jobs of kind %q: %w", kind, err)
+	}
+	return jobs, nil
+}
+
+func (s reader) jobs(sql string, args ...any) ([]store.Job, error) {
+	var jobs []store.Job
+	err := s.query(sql, [][]any{args}, func(_ int, r row) error {
+		jobs = append(jobs, store.Job{
+			ID:       lance.ObjectID(r.Int(0)),
+			Kind:     r.Text(1),
+			Payload:  r.Text(2),
+			RunAt:    decodeTime(r.Int(3)),
+			Attempts: int(r.Int(4)),
+			LastErr:  r.Text(5),
+		})
+		return nil
+	})
+	return jobs, err
+}
+
+// InsertJob implements store.JobWriter.
+func (t *tx) InsertJob(job store.Job) error {
+	n, err := change(t, insertJob,
+		int64(job.ID), job.Kind, job.Payload, encodeTime(job.RunAt), int64(job.Attempts), job.LastErr)
+	if err != nil {
+		return fmt.Errorf("insert job of kind %q: %w", job.Kind, err)
+	}
+	if n == 0 {
+		return t.runAgain("job", job.ID)
+	}
+	return nil
+}
+
+// LeaseJobs implements store.JobWriter. The jobs come back with RunAt as it was.
+func (t *tx) LeaseJobs(limit int, lease time.Duration) ([]store.Job, error) {
+	jobs, err := t.jobs(jobsDue, encodeTime(t.now), int64(limit))
+	if err != nil {
+		return nil, fmt.Errorf("look up jobs that are due: %w", err)
+	}
+	until := encodeTime(t.now.Add(lease))
+	args := make([][]any, len(jobs))
+	for i, job := range jobs {
+		args[i] = []any{int64(job.ID), until}
+	}
+	if _, err := t.exec(leaseJob, args); err != nil {
+		return nil, fmt.Errorf("lease %d jobs: %w", len(jobs), err)
+	}
+	return jobs, nil
+}
+
+// RetryJob implements store.JobWriter.
+func (t *tx) RetryJob(id lance.ObjectID, lastErr string, runAt time.Time) error {
+	if _, err := change(t, retryJob, int64(id), lastErr, encodeTime(runAt)); err != nil {
+		return fmt.Errorf("retry job %d: %w", id, err)
+	}
+	return nil
+}
+
+// DeleteJob implements store.JobWriter.
+func (t *tx) DeleteJob(id lance.ObjectID) error {
+	if _, err := change(t, deleteJob, int64(id)); err != nil {
+		return fmt.Errorf("delete job %d: %w", id, err)
+	}
+	return nil
+}

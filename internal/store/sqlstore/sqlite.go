@@ -1,0 +1,166 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// Options says where a SQLite catalog lies and how it runs. Only Path is needed.
+type Options struct {
+	// Path is the database's file, made if it is missing, with its directory. Beside it lie its log ("-wal", "-shm") and the
+	// lock ("….lock") that keeps a second server out.
+	Path string
+	// QueueLength is how many Updates may wait for their turn before further ones get store.ErrUnavailable; 0 means 4096.
+	QueueLength int
+	// Readers is how many Views run at once, each on its own connection; 0 means 4.
+	Readers int
+	// RunTwice is for tests: each closure of Update runs once, is rolled back and runs again, so that one that keeps state
+	// outside of itself is found out.
+	RunTwice bool
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// SQLite is a store.Store in one SQLite file. One goroutine owns the only connection that writes and commits the closures
+// that wait in groups, so that they share one flush to the disk; readers have their own connections and never wait for it.
+type SQLite struct {
+	readers chan *sqliteConn
+	total   int // readers, idle or not
+	writer  *sqliteWriter
+	lock    *os.File
+	closed  chan struct{}
+	close   sync.Once
+	closing error
+}
+
+// OpenSQLite opens the catalog at o.Path, making and migrating it as needed, and returns a *SQLite. It fails if another server
+// has it open, and if its schema is newer than this binary knows; the error says what to do. The time it takes does not
+// depend on what the catalog holds.
+func OpenSQLite(ctx context.Context, o Options) (*SQLite, error) {
+	if o.QueueLength <= 0 {
+		o.QueueLength = 4096
+	}
+	if o.Readers <= 0 {
+		o.Readers = 4
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if err := os.MkdirAll(filepath.Dir(o.Path), 0o750); err != nil {
+		return nil, fmt.Errorf("make the catalog's directory: %w", err)
+	}
+	lock, err := lockFile(o.Path + ".lock")
+	if err != nil {
+		return nil, fmt.Errorf("lock catalog %s: %w", o.Path, err)
+	}
+	s := &SQLite{readers: make(chan *sqliteConn, o.Readers), lock: lock, closed: make(chan struct{})}
+	if err := s.open(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", o.Path, err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *SQLite) open(ctx context.Context, o Options) error {
+	conn, err := openSQLiteConn(ctx, o.Path, writerPragmas)
+	if err != nil {
+		return err
+	}
+	if err := migrate(conn, o.Now); err != nil {
+		return errors.Join(err, conn.close())
+	}
+	s.writer = startSQLiteWriter(conn, o)
+	for range o.Readers {
+		conn, err := openSQLiteConn(ctx, o.Path, readerPragmas)
+		if err != nil {
+			return err
+		}
+		s.readers <- conn
+		s.total++
+	}
+	return nil
+}
+
+// View implements store.Store.
+func (s *SQLite) View(ctx context.Context, fn func(store.Reader) error) error {
+	c, err := s.reader(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { s.readers <- c }()
+	return c.view(ctx, fn)
+}
+
+// reader takes a reader's connection from the pool.
+func (s *SQLite) reader(ctx context.Context) (*sqliteConn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case <-s.closed:
+		return nil, store.ErrClosed
+	default:
+	}
+	select {
+	case c := <-s.readers:
+		return c, nil
+	case <-s.closed:
+		return nil, store.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Update implements store.Store. fn runs in the caller's goroutine; should it panic, its changes are rolled back first.
+func (s *SQLite) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return s.writer.update(ctx, fn)
+}
+
+// Ping implements store.Store.
+func (s *SQLite) Ping(ctx context.Context) error {
+	c, err := s.reader(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { s.readers <- c }()
+	return c.read(ctx, func() error {
+		if err := checkSchema(c); err != nil {
+			return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+		}
+		return nil
+	})
+}
+
+// Close implements store.Store. Updates that wait in the queue still run.
+func (s *SQLite) Close() error {
+	s.close.Do(func() {
+		close(s.closed)
+		for range s.total {
+			s.closing = errors.Join(s.closing, (<-s.readers).close())
+		}
+		if s.writer != nil {
+			s.closing = errors.Join(s.closing, s.writer.close())
+		}
+		s.closing = errors.Join(s.closing, s.lock.Close())
+	})
+	return s.closing
+}
+
+// Stats are counts of a store's work since it was opened, for metrics.
+type Stats struct {
+	// Waiting is how many Updates wait for their turn now.
+	Waiting int
+	// Groups is how many groups were committed, Updates how many closures ran in them, and LargestGroup the most in one.
+	Groups, Updates, LargestGroup int64
+	// CheckpointErrors counts attempts to move the log into the database that failed; the log keeps what they left.
+	CheckpointErrors int64
+}
+
+// Stats returns the counts of now.
+func (s *SQLite) Stats() Stats { return s.writer.stats() }
