@@ -186,7 +186,7 @@ func TestRefusedNames(t *testing.T) {
 	ns := newNamespace(t)
 	refused := map[string]string{
 		"empty": "", "dot": ".", "dots": "..", "slash": "a/b", "NUL": "a\x00b", "newline": "a\nb", "tab": "a\tb", "DEL": "a\x7fb", "escape": "\x1b[m",
-		"C1 control": "a\u0085b", "256 bytes": strings.Repeat("x", 256), "5000 bytes": strings.Repeat("x", 5000), "delimiter": "a$b",
+		"C1 control": "a\u0085b", "blank before": " a", "blank after": "a ", "256 bytes": strings.Repeat("x", 256), "5000 bytes": strings.Repeat("x", 5000), "delimiter": "a$b",
 	}
 	for label, name := range refused {
 		t.Run(label, func(t *testing.T) {
