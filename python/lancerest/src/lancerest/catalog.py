@@ -43,7 +43,7 @@ def connect(
 
 
 class Catalog:
-    """One catalog. Safe for use by many threads.
+    """One catalog, at `uri`. Safe for use by many threads.
 
     `namespace_client` is pylance's own client of it, for everything that is not here: it goes into
     `lance.write_dataset(..., namespace_client=..., table_id=[...])`, lists tables, creates namespaces and so on.
@@ -52,6 +52,7 @@ class Catalog:
     def __init__(self, uri: str, headers: Mapping[str, str], delimiter: str) -> None:
         self._wire = Wire(uri, headers, delimiter)
         self._delimiter = delimiter
+        self.uri = uri
         properties = {f"header.{name}": value for name, value in headers.items()}
         self.namespace_client = RestNamespace(uri=uri, delimiter=delimiter, **properties)  # type: ignore[no-untyped-call]
 

@@ -158,14 +158,16 @@ class Committer:
         if self._context:
             body["context"] = dict(self._context)
         in_doubt = False
-        for replay in range(1, REPLAYS + 1):
+        replay = 1
+        while True:
             answer = self._send(body, deadline)
             if isinstance(answer, Published):
                 return answer
             in_doubt = in_doubt or answer.in_doubt
-            if not answer.replayable or deadline.over():
+            if not answer.replayable or replay > REPLAYS or deadline.over():
                 break
             deadline.pause(replay)
+            replay += 1
         if in_doubt:
             return self._settle_doubt(entries, places, answer.problem)
         if answer.conflict:

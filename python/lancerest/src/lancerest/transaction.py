@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import lance
 
@@ -58,8 +58,8 @@ class Transaction:
         """
         return self._touch(table, branch).dataset()
 
-    def create(self, table: TableName, data: ReaderLike) -> None:
-        """Make a new table of the data's schema and rows.
+    def create(self, table: TableName, data: ReaderLike, *, mode: Literal["create", "overwrite"] = "create") -> None:
+        """Make a new table of the data's schema and rows; with mode "overwrite", replace the table if there is one.
 
         The name is reserved at once (others see a declared table without versions); its first version is published with
         everything else. RequestError with code 5 if the table has a version already, with code 1 if its namespace is missing.
@@ -69,9 +69,11 @@ class Transaction:
             self._declare(name)
         except RequestError as err:
             # Declared before, perhaps by an earlier attempt of this transaction: a table only if it has a version.
-            if err.code != TABLE_ALREADY_EXISTS or self._touch(table, None).head is not None:
+            if err.code != TABLE_ALREADY_EXISTS:
                 raise
-        self._touch(table, None).append(data)
+            if mode == "create" and self._touch(table, None).head is not None:
+                raise
+        self._touch(table, None).overwrite(data)
 
     def append(self, table: TableName, data: ReaderLike, *, branch: str | None = None) -> None:
         """Add rows. If other writers get in between and the table was not read here, the rows move to the newer version
