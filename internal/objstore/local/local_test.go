@@ -13,6 +13,16 @@ func TestSuite(t *testing.T) {
 	objtest.Run(t, func(t *testing.T) objstore.Store { return open(t, t.TempDir()) })
 }
 
+// Not every system has files without a name.
+func TestSuiteWithNamedTemporaries(t *testing.T) {
+	t.Parallel()
+	objtest.Run(t, func(t *testing.T) objstore.Store {
+		s := open(t, t.TempDir())
+		s.NameTemporaries()
+		return s
+	})
+}
+
 // open returns the store at a directory.
 func open(t *testing.T, root string) *local.Store {
 	t.Helper()
