@@ -1,10 +1,3 @@
-// Package objstore is the contract of the storage that tables live in: get, look, put if absent, conditional delete, list.
-// Implementations stand in folders below; package objtest holds the suite that every one of them passes and a wrapper that
-// fails, delays and loses answers.
-//
-// Keys are raw, slash-separated paths relative to the store's root, with no leading slash and no percent-encoding: the form that
-// Lance clients send and expect as manifest_path (client contract, fact 42). For a local store the root is "/".
-// Implementations refuse keys that are empty, absolute, or hold "." or ".." segments, empty segments or NUL, with ErrInvalidKey.
 package objstore
 
 import (
@@ -31,36 +24,41 @@ var (
 	ErrInvalidKey = errors.New("invalid key")
 )
 
-// Info describes an object.
+// Info describes an object. Get, Head, List and the puts describe one object alike.
 type Info struct {
 	Key      string
-	Size     int64 // bytes
-	ETag     string
+	Size     int64  // bytes
+	ETag     string // quotes included, as the store's own clients see it; objects of one key with different bytes never share it
 	Modified time.Time
 }
 
-// Store is one storage. All methods are safe for concurrent use.
+// Store is one storage. All methods are safe for concurrent use. Bytes given to a put are not kept. A context that has ended when
+// a method is called stops it before any effect, with the context's error.
 type Store interface {
-	// Get returns an object whole. ErrNotFound; ErrTooLarge where it has more than limit bytes (limit > 0).
+	// Get returns an object whole, in bytes of the caller's own. ErrNotFound; ErrTooLarge where it has more than limit bytes
+	// (limit > 0).
 	Get(ctx context.Context, key string, limit int64) ([]byte, Info, error)
 	// Head describes an object. ErrNotFound.
 	Head(ctx context.Context, key string) (Info, error)
 	// PutIfAbsent makes data readable under key, whole or not at all, and durable before it returns. ErrExists if the name is
-	// taken, whatever it holds: nothing is ever overwritten. Of any number of parallel calls for one key exactly one succeeds.
+	// taken, whatever it holds: nothing is ever overwritten. Of any number of parallel calls for one key exactly one succeeds. An
+	// object is durable also when ErrExists is answered because of it, so that a helper may go on (C6). After any other error the
+	// object may be there or not, whole in either case.
 	PutIfAbsent(ctx context.Context, key string, data []byte) (Info, error)
 	// PutIf replaces the object only if it still is the one with the given ETag, whole or not at all, durably, and in one step as
 	// seen by every other caller. ErrChanged otherwise. It serves tags, never manifests.
 	PutIf(ctx context.Context, key, etag string, data []byte) (Info, error)
-	// DeleteIf removes the object only if it still is the one with the given ETag, in one step as seen by every other caller of
-	// DeleteIf and PutIfAbsent. ErrChanged otherwise.
+	// DeleteIf removes the object only if it still is the one with the given ETag, durably, and in one step as seen by every other
+	// caller of DeleteIf and PutIfAbsent. ErrChanged otherwise.
 	DeleteIf(ctx context.Context, key, etag string) error
 	// Delete removes an object; one that is absent is no error. It is for names that only their owner writes (staged
 	// manifests) and for purges.
 	Delete(ctx context.Context, key string) error
 	// List yields the objects whose keys begin with prefix (a directory, ending in "/"), at any depth, in bytewise order of
-	// their keys, after the given key ("" = from the start). A prefix with no objects yields nothing.
+	// their keys, after the given key ("" = from the start). A prefix with no objects yields nothing. An error is the last that
+	// is yielded. Objects that come or go meanwhile may be in it or not.
 	List(ctx context.Context, prefix, after string) iter.Seq2[Info, error]
 	// DeleteTree removes everything under prefix (ending in "/"), a bounded number of objects at a time, until nothing is
-	// left or ctx ends. It returns how many objects it removed.
+	// left or ctx ends. It returns how many objects it removed, also with an error. Called again it goes on where it stopped.
 	DeleteTree(ctx context.Context, prefix string) (int, error)
 }
