@@ -71,6 +71,7 @@ func (s *Store) putIfAbsent(key string, data []byte) (*unix.Stat_t, error) {
 	case err != nil:
 		return nil, err
 	}
+	file.discard() // before the sync, which then covers the end of the temporary name too
 	return &file.stat, dir.sync()
 }
 

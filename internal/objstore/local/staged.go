@@ -90,11 +90,12 @@ func (f *staged) rename(name string) error {
 	return err
 }
 
-// discard closes the file and removes its temporary name. After a crash that name stays, as a staged manifest that nobody
-// committed, for the cleanup of such. An error here changes nothing about what was put.
+// discard closes the file and removes its temporary name. It may be called again. After a crash that name stays, as a staged
+// manifest that nobody committed, for the cleanup of such. An error here changes nothing about what was put.
 func (f *staged) discard() {
 	_ = f.file.Close()
 	if f.name != "" {
 		_ = f.dir.unlink(f.name)
+		f.name = ""
 	}
 }
