@@ -21,7 +21,7 @@ const bodyLimit = 32 << 20
 func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{"/", "/v1", "/v1/", "/v2/table", "/v1/tables", "/v1/table/a/nonsense", "/v1/table/a/version", "/v1/table/a/version/nonsense",
-		"/v1/namespace/a/table", "/v1/namespace/a/b/list", "/v1/table/version/batch-nonsense", "/metrics/../v1", "/favicon.ico", "/%00", "/v1/table/a%2Fb"} {
+		"/v1/namespace/a/table", "/v1/namespace/a/b/list", "/v1/table/version/batch-nonsense", "/metrics/../v1", "/favicon.ico", "/v1/table/a%2Fb"} {
 		t.Run(p, func(t *testing.T) {
 			t.Parallel()
 			for _, m := range []string{get, post} {
