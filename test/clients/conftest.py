@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lake import Lake
 from lance_namespace import CreateNamespaceRequest
+
+from lake import Lake
 from server import Server, build
 
 _numbers = itertools.count(1)

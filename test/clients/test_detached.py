@@ -6,9 +6,10 @@ import posixpath
 
 import lance
 import pytest
-from lake import Lake, ids, rows
 from lance import LanceOperation
 from lance.fragment import write_fragments
+
+from lake import Lake, ids, rows
 
 
 def append_detached(dataset: lance.LanceDataset, first: int) -> lance.LanceDataset:

@@ -6,8 +6,9 @@ from typing import Any
 
 import lancedb
 import pytest
-from lake import DIMENSION, Lake, rows, together, vectors
 from lance_namespace.errors import LanceNamespaceError
+
+from lake import DIMENSION, Lake, rows, together, vectors
 
 
 @pytest.fixture

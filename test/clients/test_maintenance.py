@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from lake import DIMENSION, Lake, ids, rows, vectors
 from lance_namespace.errors import LanceNamespaceError
+
+from lake import DIMENSION, Lake, ids, rows, vectors
 
 
 def test_scalar_index(lake: Lake) -> None:

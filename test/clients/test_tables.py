@@ -5,9 +5,10 @@ from __future__ import annotations
 import lance
 import pyarrow as pa
 import pytest
-from lake import Lake, ids, rows
 from lance_namespace import DeclareTableRequest, DescribeTableRequest, DropTableRequest, ListTablesRequest
 from lance_namespace.errors import TableAlreadyExistsError, TableNotFoundError, TableVersionNotFoundError
+
+from lake import Lake, ids, rows
 
 
 def test_create_append_overwrite(lake: Lake) -> None:
@@ -96,9 +97,7 @@ def test_update_delete_merge(lake: Lake) -> None:
     dataset = lake.write("t", rows(0, 4), mode="create")
     dataset.update({"text": "'changed'"}, where="id = 1")
     dataset.delete("id = 2")
-    stats = (
-        dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows(3, 2, text="merged"))
-    )
+    stats = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows(3, 2, text="merged"))
     assert (stats["num_updated_rows"], stats["num_inserted_rows"]) == (1, 1)
 
     got = {r["id"]: r["text"] for r in lake.open("t").to_table().to_pylist()}

@@ -8,11 +8,12 @@ from concurrent.futures import ProcessPoolExecutor
 
 import lance
 import pytest
-from lake import Lake, ids, rows, together
 from lance import LanceOperation
 from lance.fragment import write_fragments
 from lance_namespace import DropTableRequest
 from lance_namespace.errors import LanceNamespaceError
+
+from lake import Lake, ids, rows, together
 
 WRITERS = 6
 APPENDS = 5

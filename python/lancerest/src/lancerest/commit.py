@@ -11,6 +11,7 @@ What may be done again, and why it never applies twice:
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ from .errors import (
     Contended,
     RequestError,
 )
+from .first_version import OvertakenError
 from .staging import Chain, Entry, Place, StagedTable
 from .transaction import Transaction
 from .wire import AnswerLostError, Head, Wire, refusal
@@ -100,6 +102,14 @@ class Refused:
     conflict: bool = False
 
 
+@dataclass(frozen=True)
+class Evaluated(Generic[T]):
+    """One run of a closure: what it returned and the tables it wrote."""
+
+    value: T
+    written: list[StagedTable]
+
+
 class Committer:
     """Runs closures against one catalog. Safe for use by many threads: all state of a run is its own."""
 
@@ -119,28 +129,41 @@ class Committer:
         Errors: ConflictError once `retries` further attempts or the time are used up, CommitUnknownError,
         RequestError for a refusal that trying again cannot cure, and whatever the closure raises.
         """
-        attempt = 1
-        tx, value = self._evaluate(fn, deadline)
-        while True:
-            written = [staged for staged in tx.staged.values() if staged.written]
-            if not written:
-                return Committed(value, None, {}, attempt)
-            entries = [staged.entry() for staged in written]
-            outcome = self._publish(entries, {s.place.chain: s.place for s in written}, deadline)
-            if isinstance(outcome, Published):
-                versions = {(e.chain.table, e.chain.branch): e.version for e in entries}
-                return Committed(value, outcome.transaction_id, versions, attempt)
+        evaluated: Evaluated[T] | None = None
+        for attempt in itertools.count(1):
+            try:
+                evaluated = evaluated or self._evaluate(fn, deadline)
+                outcome = self._publish_all(evaluated.written, deadline)
+                if isinstance(outcome, Published):
+                    return Committed(evaluated.value, outcome.transaction_id, next_versions(evaluated.written), attempt)
+            except OvertakenError as err:
+                outcome = Lost(str(err))
             if attempt > retries or deadline.over():
-                lost = contended(written, self._heads(written, deadline))
-                raise ConflictError(lost, attempts=attempt, last=outcome.why)
+                raise ConflictError(self._contended(evaluated, deadline), attempts=attempt, last=outcome.why)
             deadline.pause(attempt)
-            attempt += 1
-            if not self._move(written, deadline):
-                tx, value = self._evaluate(fn, deadline)
+            if evaluated and not self._move(evaluated.written, deadline):
+                evaluated = None
+        raise AssertionError("the loop ends by return or by error")
 
-    def _evaluate(self, fn: Callable[[Transaction], T], deadline: Deadline) -> tuple[Transaction, T]:
+    def _evaluate(self, fn: Callable[[Transaction], T], deadline: Deadline) -> Evaluated[T]:
         tx = self._begin(deadline)
-        return tx, fn(tx)
+        value = fn(tx)
+        return Evaluated(value, [staged for staged in tx.staged.values() if staged.written])
+
+    def _publish_all(self, written: Sequence[StagedTable], deadline: Deadline) -> Published | Lost:
+        if not written:
+            return Published(None)
+        entries = [staged.entry() for staged in written]
+        return self._publish(entries, {staged.place.chain: staged.place for staged in written}, deadline)
+
+    def _contended(self, evaluated: Evaluated[T] | None, deadline: Deadline) -> list[Contended]:
+        written = evaluated.written if evaluated else []
+        heads = self._heads(written, deadline)
+        return [
+            Contended(s.place.chain.table, s.place.chain.branch, s.next_version)
+            for s in written
+            if heads[s.place.chain] != s.head
+        ]
 
     def _heads(self, written: Sequence[StagedTable], deadline: Deadline) -> dict[Chain, Head | None]:
         return {s.place.chain: self._wire.head(s.place.chain.table, s.place.chain.branch, deadline.left()) for s in written}
@@ -219,8 +242,6 @@ class Committer:
         return found is not None and found.uuid == entry.uuid
 
 
-def contended(written: Sequence[StagedTable], heads: Mapping[Chain, Head | None]) -> list[Contended]:
-    """Return the tables whose next version was taken by others."""
-    return [
-        Contended(s.place.chain.table, s.place.chain.branch, s.next_version) for s in written if heads[s.place.chain] != s.head
-    ]
+def next_versions(written: Sequence[StagedTable]) -> dict[tuple[tuple[str, ...], str], int]:
+    """Return the version that each table gets."""
+    return {(s.place.chain.table, s.place.chain.branch): s.next_version for s in written}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import lance
 import lance_namespace as ln
+from lance.fragment import write_fragments
 from lance_namespace import LanceNamespace
 
 from .wire import TableID, TableInfo
@@ -29,16 +30,34 @@ class StagedFirstVersion:
     uuid: str
 
 
+class OvertakenError(Exception):
+    """Another writer published the table's first version while this one was being written. Never leaves the package."""
+
+
 def stage_first_version(table: TableID, info: TableInfo, data: ReaderLike) -> StagedFirstVersion:
-    """Write the data and a staged manifest of version 1 at the table's location. Nobody sees it until it is published."""
+    """Write the data and a staged manifest of version 1 at the table's location. Nobody sees it until it is published.
+
+    OvertakenError if the table turns out to have a version in storage.
+    """
+    transaction = write_fragments(
+        data, info.location, mode="create", return_transaction=True, storage_options=info.storage_options
+    )
     stand_in = _StandIn(info)
-    dataset = lance.write_dataset(data, mode="create", namespace_client=stand_in, table_id=list(table))
-    transaction = dataset.read_transaction(1)
+    lance.LanceDataset.commit(
+        info.location,
+        transaction,
+        storage_options=info.storage_options,
+        namespace_client=stand_in,
+        table_id=list(table),
+        namespace_client_managed_versioning=True,
+    )
     request = stand_in.request
+    if request["version"] != 1:
+        raise OvertakenError(f"table {'/'.join(table)} got its first version from another writer")
     return StagedFirstVersion(
         manifest_path=request["manifest_path"],
         naming_scheme=request.get("naming_scheme") or "V2",
-        uuid=transaction.uuid if transaction else "",
+        uuid=transaction.uuid,
     )
 
 
@@ -52,22 +71,14 @@ class _StandIn(LanceNamespace):
     def namespace_id(self) -> str:
         return f"first version of {self._info.location}"
 
-    def declare_table(self, request: ln.DeclareTableRequest) -> ln.DeclareTableResponse:
-        return ln.DeclareTableResponse(
-            location=self._info.location, storage_options=self._info.storage_options, managed_versioning=True
-        )
-
     def describe_table(self, request: ln.DescribeTableRequest) -> ln.DescribeTableResponse:
         return ln.DescribeTableResponse(
             location=self._info.location, storage_options=self._info.storage_options, managed_versioning=True
         )
 
-    # Lance hands the requests of these three over as plain mappings.
+    # Lance hands the requests of these two over as plain mappings.
     def list_table_versions(self, request: Any) -> ln.ListTableVersionsResponse:
-        versions = []
-        if self.request:
-            versions.append(ln.TableVersion(version=1, manifest_path=self.request["manifest_path"]))
-        return ln.ListTableVersionsResponse(versions=versions)
+        return ln.ListTableVersionsResponse(versions=[])
 
     def create_table_version(self, request: Any) -> ln.CreateTableVersionResponse:
         self.request = dict(request)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
@@ -25,8 +26,6 @@ from .wire import Head, TableID, TableInfo
 if TYPE_CHECKING:
     from lance.types import ReaderLike
     from lance_namespace import LanceNamespace
-
-EVERY_ROW = "true"
 
 
 @dataclass(frozen=True)
@@ -132,10 +131,12 @@ class StagedTable:
 
     def delete(self, predicate: str) -> int:
         """Delete the rows that match and return their number; no match writes nothing."""
-        removed = remove_rows(self.dataset(), predicate)
-        if removed.count:
+        dataset = self.dataset()
+        addresses = dataset.scanner(columns=[], filter=predicate, with_row_address=True).to_table()["_rowaddr"]
+        if addresses:
+            removed = remove_rows(dataset, addresses)
             self.apply(lance.LanceOperation.Delete(removed.updated, removed.emptied, predicate))
-        return removed.count
+        return len(addresses)
 
     def update(self, values: Mapping[str, str], where: str | None) -> int:
         """Set columns to SQL expressions in the rows that match and return their number; no match writes nothing.
@@ -143,12 +144,14 @@ class StagedTable:
         Like Lance's own update: the rows are rewritten in new fragments and deleted from the old ones.
         """
         dataset = self.dataset()
-        rows, row_ids = changed_rows(dataset, values, where or EVERY_ROW)
-        if not rows.num_rows:
+        found = scan_changed(dataset, values, where)
+        if not found.num_rows:
             return 0
+        rows = found.select(dataset.schema.names).cast(dataset.schema)
         fragments = list(write_fragments(rows, dataset, mode="append", **self._storage()))
-        keep_row_ids(fragments, row_ids)
-        removed = remove_rows(dataset, where or EVERY_ROW)
+        if dataset.has_stable_row_ids:
+            keep_row_ids(fragments, found["_rowid"])
+        removed = remove_rows(dataset, found["_rowaddr"])
         self.apply(
             lance.LanceOperation.Update(
                 removed_fragment_ids=removed.emptied,
@@ -157,7 +160,7 @@ class StagedTable:
                 update_mode="rewrite_rows",
             )
         )
-        return int(rows.num_rows)
+        return len(rows)
 
     def apply(self, operation: lance.LanceOperation.BaseOperation) -> None:
         """Put one Lance operation, built on `dataset()`, upon what is staged."""
@@ -241,28 +244,28 @@ class RemovedRows:
 
     updated: list[FragmentMetadata]
     emptied: list[int]
-    count: int
 
 
-def remove_rows(dataset: lance.LanceDataset, predicate: str) -> RemovedRows:
-    """Write deletion files for the rows that match; the table itself is untouched."""
+def remove_rows(dataset: lance.LanceDataset, addresses: pa.ChunkedArray) -> RemovedRows:
+    """Write deletion files for the rows at these addresses; the table itself is untouched."""
+    # An address is the fragment's number in the upper 32 bits and the row's offset in the lower.
+    sorted_addresses = np.sort(addresses.to_numpy())
     updated: list[FragmentMetadata] = []
     emptied: list[int] = []
-    count = 0
-    for fragment in dataset.get_fragments():
-        before = fragment.metadata
-        after = fragment.delete(predicate)
-        if after is None:
-            emptied.append(fragment.fragment_id)
-            count += before.num_rows
-        elif after.num_deletions != before.num_deletions:
-            updated.append(after)
-            count += after.num_deletions - before.num_deletions
-    return RemovedRows(updated, emptied, count)
+    for number in np.unique(sorted_addresses >> 32).tolist():
+        offsets = sorted_addresses[(sorted_addresses >> 32) == number] & 0xFFFFFFFF
+        fragment = dataset.get_fragment(number)
+        assert fragment is not None, "the address came from a scan of this dataset"
+        left = fragment.delete_rows(offsets.tolist())
+        if left is None:
+            emptied.append(number)
+        else:
+            updated.append(left)
+    return RemovedRows(updated, emptied)
 
 
-def changed_rows(dataset: lance.LanceDataset, values: Mapping[str, str], where: str) -> tuple[pa.Table, pa.ChunkedArray | None]:
-    """Return the matching rows with the new values, in the table's order and types, and their ids where those are stable."""
+def scan_changed(dataset: lance.LanceDataset, values: Mapping[str, str], where: str | None) -> pa.Table:
+    """Return the matching rows with the new values, their addresses and their ids, in the order they lie in."""
     schema = dataset.schema
     unknown = sorted(set(values) - set(schema.names))
     if unknown:
@@ -271,15 +274,11 @@ def changed_rows(dataset: lance.LanceDataset, values: Mapping[str, str], where: 
     if blobs:
         raise ValueError(f"cannot update a table with blob columns {blobs}: rewrite its rows with merge_insert")
     columns = {name: values.get(name, f"`{name}`") for name in schema.names}
-    rows = dataset.scanner(columns=columns, filter=where, with_row_id=True).to_table()
-    row_ids = rows.column("_rowid") if dataset.has_stable_row_ids else None
-    return rows.select(schema.names).cast(schema), row_ids
+    return dataset.scanner(columns=columns, filter=where, with_row_id=True, with_row_address=True).to_table()
 
 
-def keep_row_ids(fragments: Iterable[FragmentMetadata], row_ids: pa.ChunkedArray | None) -> None:
+def keep_row_ids(fragments: Iterable[FragmentMetadata], row_ids: pa.ChunkedArray) -> None:
     """Give rewritten rows the ids they had, on a table whose row ids are stable."""
-    if row_ids is None:
-        return
     offset = 0
     for fragment in fragments:
         ids = row_ids.slice(offset, fragment.physical_rows)
