@@ -21,6 +21,8 @@ type Job struct {
 type JobReader interface {
 	// Jobs returns up to limit jobs of a kind in order of their ids, after the given one.
 	Jobs(kind string, after lance.ObjectID, limit int) ([]Job, error)
+	// JobsDue reports whether any job's RunAt is not after now.
+	JobsDue(now time.Time) (bool, error)
 }
 
 // JobWriter changes jobs.

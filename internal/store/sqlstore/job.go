@@ -25,6 +25,8 @@ WHERE run_at <= $1
 ORDER BY run_at, id
 LIMIT $2`
 
+	anyJobDue = `SELECT id FROM jobs WHERE run_at <= $1 LIMIT 1`
+
 	insertJob = `
 INSERT INTO jobs (` + jobColumns + `)
 VALUES ($1, $2, $3, $4, $5, $6)
@@ -60,6 +62,15 @@ func (s reader) jobs(sql string, args ...any) ([]store.Job, error) {
 		return nil
 	})
 	return jobs, err
+}
+
+// JobsDue implements store.JobReader.
+func (s reader) JobsDue(now time.Time) (bool, error) {
+	due, err := exists(s, anyJobDue, encodeTime(now))
+	if err != nil {
+		return false, fmt.Errorf("look for jobs that are due: %w", err)
+	}
+	return due, nil
 }
 
 // InsertJob implements store.JobWriter.
