@@ -1,0 +1,26 @@
+// Package engine is the contract of the data operations: those that make or interpret data files, indices and new manifests. The
+// catalog works whole without an engine; None then answers for it.
+package engine
+
+import (
+	"context"
+
+	"github.com/lancerest/lancerest/api"
+)
+
+// Engine performs data operations.
+type Engine interface {
+	// Do performs the operation of the given name (api.Operation.Name). request is a pointer to its request struct, the answer one
+	// to its response struct. Errors are *api.Error; an engine that does not offer the operation answers CodeUnsupported.
+	Do(ctx context.Context, operation string, request any) (any, error)
+}
+
+// None is the engine of a server that has none.
+type None struct{}
+
+// Do always answers CodeUnsupported: the specification's 406, never a 404, which some clients take for a missing table (client
+// contract, trap 30).
+func (None) Do(_ context.Context, operation string, _ any) (any, error) {
+	return nil, api.Errorf(api.CodeUnsupported,
+		"%s needs the engine, which reads and writes table data, and this server has none: use the Lance library on the location that DescribeTable returns", operation)
+}
