@@ -1,0 +1,197 @@
+package catalog
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// chainPlace is a chain together with where it lies in storage.
+type chainPlace struct {
+	chain lance.Chain
+	place place
+	path  lance.TableID
+}
+
+// found is a manifest under a final name that no row knows.
+type found struct {
+	version lance.Version
+	info    objstore.Info
+	zombie  bool
+}
+
+// adoptAll adopts chains and notes that they were.
+func (c *Catalog) adoptAll(ctx context.Context, chains []chainPlace, adopted map[lance.Chain]bool) error {
+	for _, cp := range chains {
+		if adopted[cp.chain] {
+			continue
+		}
+		if _, err := c.adopt(ctx, cp); err != nil {
+			return err
+		}
+		adopted[cp.chain] = true
+	}
+	return nil
+}
+
+// adopt inserts rows for the versions above the head of a chain that storage has and no row knows: some writers publish past
+// the catalog, and clients take the next number from a listing of storage (C9). It returns how many it added. Objects
+// that do not parse, or are of another version than their name says, are left alone; contents of aborted transactions are removed (C10).
+func (c *Catalog) adopt(ctx context.Context, cp chainPlace) (int, error) {
+	head, err := c.head(ctx, cp.chain)
+	if err != nil {
+		return 0, err
+	}
+	candidates, err := c.manifestsAbove(ctx, cp, head.Number)
+	if err != nil || len(candidates) == 0 {
+		return 0, err
+	}
+	finds, err := c.inspect(ctx, cp, candidates)
+	if err != nil || len(finds) == 0 {
+		return 0, err
+	}
+	return c.enter(ctx, cp, finds)
+}
+
+// adoptSlot does the same for one version by its number, which may also be detached or below the head.
+func (c *Catalog) adoptSlot(ctx context.Context, cp chainPlace, v lance.VersionNumber) (int, error) {
+	for _, scheme := range []lance.NamingScheme{lance.SchemeV2, lance.SchemeV1} {
+		info, err := cp.place.objects.Head(ctx, cp.place.final(cp.chain.Branch, v, scheme))
+		if errors.Is(err, objstore.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return 0, storageError("look for version in storage", err)
+		}
+		finds, err := c.inspect(ctx, cp, []objstore.Info{info})
+		if err != nil || len(finds) == 0 {
+			return 0, err
+		}
+		return c.enter(ctx, cp, finds)
+	}
+	return 0, nil
+}
+
+// manifestsAbove lists the final manifests of a chain with numbers above the given one.
+func (c *Catalog) manifestsAbove(ctx context.Context, cp chainPlace, above lance.VersionNumber) ([]objstore.Info, error) {
+	prefix := lance.VersionsPrefix(cp.place.dir, cp.chain.Branch)
+	byNumber := map[lance.VersionNumber]objstore.Info{}
+	for info, err := range cp.place.objects.List(ctx, prefix, "") {
+		if err != nil {
+			return nil, storageError("list "+prefix, err)
+		}
+		v, scheme, ok := lance.ParseManifestName(strings.TrimPrefix(info.Key, prefix))
+		if !ok || v.Detached() || v <= above {
+			continue
+		}
+		// Of two names for one version the newer scheme's is what clients read first.
+		if _, twice := byNumber[v]; !twice || scheme == lance.SchemeV2 {
+			byNumber[v] = info
+		}
+	}
+	infos := make([]objstore.Info, 0, len(byNumber))
+	for _, info := range byNumber {
+		infos = append(infos, info)
+	}
+	slices.SortFunc(infos, func(a, b objstore.Info) int { return strings.Compare(a.Key, b.Key) })
+	return infos, nil
+}
+
+// inspect reads manifests and returns those that are what their names say.
+func (c *Catalog) inspect(ctx context.Context, cp chainPlace, infos []objstore.Info) ([]found, error) {
+	finds := make([]*found, len(infos))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.opts.Parallel)
+	for i, info := range infos {
+		g.Go(func() error {
+			f, err := c.inspectOne(gctx, cp, info)
+			finds[i] = f
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	var sound []found
+	for _, f := range finds {
+		if f != nil {
+			sound = append(sound, *f)
+		}
+	}
+	return sound, nil
+}
+
+func (c *Catalog) inspectOne(ctx context.Context, cp chainPlace, info objstore.Info) (*found, error) {
+	data, info, err := cp.place.objects.Get(ctx, info.Key, c.opts.MaxManifest)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return nil, nil // removed since it was listed
+	}
+	if err != nil {
+		return nil, storageError("read "+info.Key, err)
+	}
+	v, scheme, _ := lance.ParseManifestName(info.Key[strings.LastIndexByte(info.Key, '/')+1:])
+	m, err := lance.ReadManifest(data)
+	if err != nil || m.Version != v {
+		detail := info.Key + " is of another version than its name says"
+		if err != nil {
+			detail = info.Key + ": " + err.Error()
+		}
+		c.opts.Notify(ctx, Event{Kind: EventSkipped, Table: show(cp.path), Version: v, Detail: detail})
+		return nil, nil
+	}
+	return &found{info: info, version: lance.Version{
+		Slot:  lance.Slot{Chain: cp.chain, Number: v},
+		State: lance.VersionCommitted, Origin: lance.OriginStorage, Scheme: scheme,
+		Size: info.Size, ETag: info.ETag, Digest: sha256.Sum256(data), Timestamp: m.Timestamp.UTC().Truncate(time.Millisecond),
+	}}, nil
+}
+
+// enter adds rows for what was found. Whether a content belongs to an aborted transaction is asked in the same database
+// transaction: an abort between reading and entering cannot slip through (C9).
+func (c *Catalog) enter(ctx context.Context, cp chainPlace, finds []found) (int, error) {
+	contents := make([]store.Content, len(finds))
+	for i, f := range finds {
+		contents[i] = store.Content{Slot: f.version.Slot, Digest: f.version.Digest}
+	}
+	var added int
+	err := c.update(ctx, func(tx store.Tx) error {
+		aborted, err := tx.Aborted(contents)
+		if err != nil {
+			return err
+		}
+		var rows []lance.Version
+		for i := range finds {
+			finds[i].zombie = aborted[i]
+			if !aborted[i] {
+				rows = append(rows, finds[i].version)
+			}
+		}
+		added, err = tx.AdoptVersions(rows)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for i, f := range finds {
+		if !f.zombie {
+			continue
+		}
+		if _, err := c.removeAborted(ctx, cp.place, f.info, contents[i]); err != nil {
+			return added, storageError("remove "+f.info.Key, err)
+		}
+	}
+	if added > 0 {
+		c.counters.Adoptions.Add(int64(added))
+		c.opts.Notify(ctx, Event{Kind: EventAdopted, Table: show(cp.path), Version: finds[len(finds)-1].version.Number, Detail: cp.chain.Branch.String()})
+	}
+	return added, nil
+}

@@ -1,0 +1,223 @@
+package catalog
+
+import (
+	"context"
+	"github.com/google/uuid"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/auth"
+	"github.com/lancerest/lancerest/internal/lance"
+)
+
+// step is one thing that a commit is asked to do, after the form of the request was checked.
+type step struct {
+	kind lance.EntryKind
+	id   lance.TableID
+
+	// For lance.EntryCreateVersion.
+	branch       lance.Branch
+	version      lance.VersionNumber
+	manifestPath string
+	scheme       lance.NamingScheme
+	metadata     map[string]string
+
+	// For lance.EntryDeclare.
+	location   string // canonical; "" where the server picks one
+	properties map[string]string
+
+	// For lance.EntryDeleteVersions: first and last, both included.
+	ranges [][2]lance.VersionNumber
+}
+
+// work is a step together with the table it is about and the bytes it publishes.
+type work struct {
+	step
+	index int
+	table lance.Table
+	place place
+	slot  lance.Slot
+	// live says that the table stands in the catalog; otherwise an earlier step, or this one, declares it.
+	live bool
+	// reused says that an earlier step deregisters the table that had the name of the one to declare.
+	reused bool
+	// fault is the first thing found wrong with the step. It is kept until reserving has seen that the commit is no replay.
+	fault *api.Error
+
+	staged   string // the staged manifest's name in its chain's _versions directory
+	attach   bool   // the staged manifest is a detached version (C14)
+	absent   bool   // there is no staged manifest: only a replay or a conflict can be the answer
+	taken    bool   // storage has an object under the final name, and no row says whose
+	branched branchState
+	data     []byte // what to publish; nil where it is too large to keep
+	digest   lance.Digest
+	size     int64
+}
+
+// outcome is what a commit came to; results stand in the order of its steps.
+type outcome struct {
+	transaction lance.TransactionID
+	results     []result
+}
+
+// result is what one step came to.
+type result struct {
+	table   lance.Table
+	version lance.Version
+	count   int64
+}
+
+// commitRounds bounds how often a commit looks again after it met somebody else's unfinished transaction, a version that it did
+// not know, or a table that was replaced under its hands. Every round ends another transaction or adopts a chain, so the
+// bound is reached only under a storm on one chain.
+const commitRounds = 50
+
+// commit performs steps all or not at all. It is the one path for a single version, a batch and a mixed batch (C2):
+// look → prepare → reserve → publish → resolve → answer. given is the caller's context, where says how errors name a step.
+func (c *Catalog) commit(ctx context.Context, steps []step, given map[string]string, where naming) (*outcome, error) {
+	adopted := map[lance.Chain]bool{}
+	var works []*work
+	for range commitRounds {
+		var err error
+		if works, err = c.look(ctx, steps, works, where); err != nil {
+			return nil, err
+		}
+		if err := c.prepare(ctx, works, where); err != nil {
+			return nil, err
+		}
+		if chains := takenChains(works, adopted); len(chains) > 0 {
+			if err := c.adoptAll(ctx, chains, adopted); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		t := c.newTransaction(ctx, works, given)
+		v, err := c.reserve(ctx, t, works, where)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case v.reserved:
+			return c.carryOut(ctx, t, works, where)
+		case v.outcome != nil:
+			return v.outcome, nil
+		case len(v.pending) > 0:
+			err = c.helpAll(ctx, v.pending)
+		case v.refusal != nil && (v.behind == nil || adopted[v.behind.chain]):
+			return nil, c.refused(v.refusal)
+		case v.behind != nil:
+			err = c.adoptAll(ctx, []chainPlace{*v.behind}, adopted)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, api.Errorf(api.CodeThrottling,
+		"%s: too many others commit to the same tables at once; try again", where.name(works[0]))
+}
+
+// refused counts a conflict. Its winner has been seen committed (C8).
+func (c *Catalog) refused(e *api.Error) error {
+	if e.Code == api.CodeConcurrentModification {
+		c.counters.Conflicts.Add(1)
+	}
+	return e
+}
+
+// newTransaction makes the record of a commit that is about to be reserved.
+func (c *Catalog) newTransaction(ctx context.Context, works []*work, given map[string]string) *lance.Transaction {
+	t := &lance.Transaction{
+		ID:        lance.TransactionID(uuid.Must(uuid.NewV7()).String()),
+		Principal: auth.PrincipalFrom(ctx).Name,
+		Context:   given,
+		Entries:   make([]lance.Entry, len(works)),
+	}
+	for i, w := range works {
+		e := lance.Entry{Kind: w.kind, Table: w.table.ID, Path: w.id, Location: w.table.Location}
+		switch w.kind {
+		case lance.EntryCreateVersion:
+			e.Branch, e.Version, e.Scheme, e.Staged = w.branch, w.version, w.scheme, w.staged
+			e.Digest, e.Size = hexDigest(w.digest), w.size
+		case lance.EntryDeclare:
+			e.Properties = w.properties
+		case lance.EntryDeleteVersions:
+			e.Branch, e.Ranges = w.branch, w.ranges
+		}
+		t.Entries[i] = e
+	}
+	return t
+}
+
+// carryOut publishes and resolves a reserved transaction on a context of its own: neither a client that hangs up nor the start
+// of a shutdown stops it half-way (C11).
+func (c *Catalog) carryOut(ctx context.Context, t *lance.Transaction, works []*work, where naming) (*outcome, error) {
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.CommitTimeout)
+	defer cancel()
+	data := make([][]byte, len(works))
+	for i, w := range works {
+		data[i] = w.data
+	}
+	f, err := c.finish(detached, t, data)
+	if err != nil {
+		return nil, unknownOutcome(t.ID, err)
+	}
+	if f.state == lance.TransactionAborted {
+		return nil, c.lost(detached, works, f, where)
+	}
+	c.counters.Commits.Add(1)
+	o := &outcome{transaction: t.ID, results: make([]result, len(works))}
+	for i, w := range works {
+		o.results[i] = result{table: w.table, version: f.versions[i], count: f.entries[i].Count}
+		if w.kind == lance.EntryCreateVersion {
+			c.counters.Versions.Add(1)
+			c.dropStaged(w)
+		}
+	}
+	return o, nil
+}
+
+// dropStaged lets go of a staged manifest some time after its bytes were published. A detached version that was attached
+// stays: it can still be described by its own number (C13).
+func (c *Catalog) dropStaged(w *work) {
+	if !w.attach {
+		c.staged.later(w.place.objects, w.place.staged(w.branch, w.staged))
+	}
+}
+
+// lost is the error of a commit that was aborted after it was reserved. Where a bypassing writer won, its version is adopted
+// before the answer, so that the loser can read it (C8, C10).
+func (c *Catalog) lost(ctx context.Context, works []*work, f *finished, where naming) error {
+	if f.refusal != nil {
+		return c.refused(where.wrap(works[f.index], f.refusal))
+	}
+	c.counters.Conflicts.Add(1)
+	w := works[f.index]
+	if err := c.adoptAll(ctx, []chainPlace{w.chainPlace()}, map[lance.Chain]bool{}); err != nil {
+		return err
+	}
+	return where.wrap(w, api.Errorf(api.CodeConcurrentModification,
+		"another writer published this version in storage first, and nothing of the commit was kept: read that version, then try the next number"))
+}
+
+// unknownOutcome is the error of a commit that was reserved and could not be finished yet: it may still succeed, so it is
+// never a 4xx (C11).
+func unknownOutcome(id lance.TransactionID, cause error) error {
+	return withCause(api.Errorf(api.CodeInternal,
+		"the outcome of transaction %s is not known yet: it will be finished or undone; describe the version, or send the same request again", id), cause)
+}
+
+// takenChains returns the chains on which storage is ahead of the rows, as far as the final names told, and that were not
+// adopted yet by this commit.
+func takenChains(works []*work, adopted map[lance.Chain]bool) []chainPlace {
+	var chains []chainPlace
+	for _, w := range works {
+		if w.taken && !adopted[w.slot.Chain] {
+			chains = append(chains, w.chainPlace())
+		}
+	}
+	return chains
+}
+
+// chainPlace returns the chain that the work adds to, with its place in storage.
+func (w *work) chainPlace() chainPlace {
+	return chainPlace{chain: w.slot.Chain, place: w.place, path: w.id}
+}

@@ -1,0 +1,222 @@
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// effects makes the entries of a transaction visible, in their order, inside the database transaction that resolves it: later
+// entries see earlier ones, and nobody sees some without the others (C7).
+type effects struct {
+	tx      store.Tx
+	t       *lance.Transaction
+	entries []lance.Entry // a copy of the transaction's, to which counts are added
+
+	versions []lance.Version       // by entry
+	waiting  []lance.TransactionID // others that must end before this one can
+	index    int                   // of the entry that refusal is about
+	refusal  *api.Error
+	counted  bool
+	queued   bool // jobs were added
+}
+
+// run performs all entries; done says what was published, by entry (nil if the transaction makes no version).
+func (e *effects) run(done []published) error {
+	e.versions = make([]lance.Version, len(e.entries))
+	var rows []lance.Version
+	flush := func() error {
+		if len(rows) == 0 {
+			return nil
+		}
+		n, err := e.tx.PublishVersions(rows)
+		if err == nil && n != len(rows) {
+			err = errNotPending // somebody else has ended the transaction
+		}
+		rows = rows[:0]
+		return err
+	}
+	for i, entry := range e.entries {
+		if entry.Kind == lance.EntryCreateVersion {
+			row := publishedRow(entry, e.t, done[i].info)
+			rows = append(rows, row)
+			e.versions[i] = row
+			continue
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+		if err := e.other(i, entry); err != nil || e.refusal != nil || len(e.waiting) > 0 {
+			e.index = i
+			return err
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	return e.readBack()
+}
+
+// readBack reads the rows as they are now, in the same transaction, for the answer.
+func (e *effects) readBack() error {
+	var slots []lance.Slot
+	var at []int
+	for i, entry := range e.entries {
+		if entry.Kind == lance.EntryCreateVersion {
+			slots, at = append(slots, slotOf(entry)), append(at, i)
+		}
+	}
+	rows, err := e.tx.Versions(slots)
+	if err != nil {
+		return err
+	}
+	for k, row := range rows {
+		e.versions[at[k]] = row
+	}
+	return nil
+}
+
+// changed returns the entries if they say more than when they were reserved.
+func (e *effects) changed() []lance.Entry {
+	if e.counted {
+		return e.entries
+	}
+	return nil
+}
+
+// other performs an entry that makes no version.
+func (e *effects) other(i int, entry lance.Entry) error {
+	switch entry.Kind {
+	case lance.EntryDeclare:
+		return e.declare(entry)
+	case lance.EntryDeregister:
+		return e.deregister(entry)
+	case lance.EntryDeleteVersions:
+		n, err := e.deleteVersions(entry)
+		e.entries[i].Count, e.counted = n, true
+		return err
+	}
+	return fmt.Errorf("entry %d of transaction %s is of unknown kind %q", i, e.t.ID, entry.Kind)
+}
+
+func (e *effects) declare(entry lance.Entry) error {
+	ns, err := e.tx.Namespace(entry.Path.Namespace())
+	if errors.Is(err, store.ErrNotFound) {
+		e.refusal = missingNamespace(entry.Path.Namespace())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = e.tx.InsertTable(lance.Table{
+		ID: entry.Table, Namespace: ns.ID, Path: entry.Path, State: lance.TableLive,
+		Location: entry.Location, Properties: entry.Properties, CreatedAt: e.tx.Now(),
+	})
+	e.refusal = declareRefusal(err, entry.Path, entry.Location)
+	if e.refusal != nil {
+		return nil
+	}
+	return err
+}
+
+// declareRefusal is the answer to an InsertTable that the state turned down, nil for any other outcome.
+func declareRefusal(err error, id lance.TableID, location string) *api.Error {
+	switch {
+	case errors.Is(err, store.ErrExists):
+		return tableExists(id)
+	case errors.Is(err, store.ErrNotFound):
+		return missingNamespace(id.Namespace())
+	case errors.Is(err, store.ErrLocationTaken):
+		return api.Errorf(api.CodeTableAlreadyExists, "location %q equals, contains or lies inside the location of another table: choose one of its own", location)
+	}
+	return nil
+}
+
+func (e *effects) deregister(entry lance.Entry) error {
+	pending, err := e.tx.PendingOn([]lance.ObjectID{entry.Table})
+	if err != nil {
+		return err
+	}
+	for _, id := range pending {
+		if id != e.t.ID {
+			e.waiting = append(e.waiting, id)
+		}
+	}
+	if len(e.waiting) > 0 {
+		return nil
+	}
+	err = e.tx.EndTable(entry.Table, lance.TableDeregistered)
+	if errors.Is(err, store.ErrNotFound) {
+		e.refusal = api.Errorf(api.CodeTableNotFound, "table %q was dropped or deregistered meanwhile", show(entry.Path))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	e.queued = true
+	return insertJob(e.tx, JobForget, forgetPayload{Table: entry.Table})
+}
+
+// deleteVersions marks versions deleted and queues the removal of their manifests. The latest of a chain is never deleted: readers
+// would fall back to an older one, and writers could not find the next number.
+func (e *effects) deleteVersions(entry lance.Entry) (int64, error) {
+	chain := lance.Chain{Table: entry.Table, Branch: entry.Branch}
+	heads, err := e.tx.Heads([]lance.Chain{chain})
+	if err != nil {
+		return 0, err
+	}
+	head := heads[0]
+	if head.Number != 0 && head.State == lance.VersionPending && head.Transaction != e.t.ID {
+		e.waiting = append(e.waiting, head.Transaction)
+		return 0, nil
+	}
+	var count int64
+	for _, r := range entry.Ranges {
+		last := r[1]
+		if head.Number != 0 && r[0] <= head.Number && last >= head.Number {
+			e.refusal = api.Errorf(api.CodeInvalidTableState, "version %d is the latest of %s and cannot be deleted: end the range before it, or drop the table", head.Number, entry.Branch)
+			return 0, nil
+		}
+		for r[0] <= last {
+			marked, err := e.tx.MarkVersions(chain, r[0], last, lance.VersionDeleted, deleteChunk)
+			if err != nil {
+				return 0, err
+			}
+			count += int64(len(marked))
+			if err := e.queueManifests(entry, marked); err != nil {
+				return 0, err
+			}
+			if len(marked) < deleteChunk {
+				break
+			}
+		}
+	}
+	return count, nil
+}
+
+// deleteChunk is how many versions one job's payload names.
+const deleteChunk = 1000
+
+func (e *effects) queueManifests(entry lance.Entry, marked []lance.Version) error {
+	if len(marked) == 0 {
+		return nil
+	}
+	payload := manifestsPayload{Table: entry.Table, Location: entry.Location, Branch: entry.Branch}
+	for _, v := range marked {
+		payload.Names = append(payload.Names, lance.ManifestName(v.Number, v.Scheme))
+	}
+	e.queued = true
+	return insertJob(e.tx, JobDeleteManifests, payload)
+}
+
+func insertJob(tx store.Tx, kind string, payload any) error {
+	text, err := json.Marshal(payload)
+	if err != nil {
+		return err
+	}
+	return tx.InsertJob(store.Job{ID: newObjectID(), Kind: kind, Payload: string(text), RunAt: tx.Now()})
+}

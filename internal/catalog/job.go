@@ -1,0 +1,143 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// The kinds of jobs that commits queue (C12). All are idempotent.
+const (
+	// JobPurge removes the directory of a dropped table, then its rows.
+	JobPurge = "purge_table"
+	// JobForget removes the rows of a deregistered table and leaves its files alone.
+	JobForget = "forget_table"
+	// JobDeleteManifests removes the manifests of versions that were deleted by request.
+	JobDeleteManifests = "delete_manifests"
+	// JobCleanAborted removes what an aborted transaction had published (C10).
+	JobCleanAborted = "clean_aborted"
+)
+
+// abortGrace is how long after an abort its objects are looked for once more: by then writes that were under way have landed.
+const abortGrace = 30 * time.Second
+
+// forgetRows is how many rows one database transaction of a job removes.
+const forgetRows = 1000
+
+type purgePayload struct {
+	Table    lance.ObjectID `json:"table"`
+	Location string         `json:"location"`
+}
+
+type forgetPayload struct {
+	Table lance.ObjectID `json:"table"`
+}
+
+type manifestsPayload struct {
+	Table    lance.ObjectID `json:"table"`
+	Location string         `json:"location"`
+	Branch   lance.Branch   `json:"branch,omitempty"`
+	Names    []string       `json:"names"`
+}
+
+// RunJob performs one job. An error means that it is to be tried again later.
+func (c *Catalog) RunJob(ctx context.Context, job store.Job) error {
+	switch job.Kind {
+	case JobPurge:
+		return runJob(ctx, job, c.purge)
+	case JobForget:
+		return runJob(ctx, job, func(ctx context.Context, p forgetPayload) error { return c.forget(ctx, p.Table) })
+	case JobDeleteManifests:
+		return runJob(ctx, job, c.deleteManifests)
+	case JobCleanAborted:
+		return c.cleanAborted(ctx, lance.TransactionID(job.Payload))
+	}
+	return fmt.Errorf("job %d is of unknown kind %q", job.ID, job.Kind)
+}
+
+func runJob[P any](ctx context.Context, job store.Job, run func(context.Context, P) error) error {
+	var p P
+	if err := json.Unmarshal([]byte(job.Payload), &p); err != nil {
+		return fmt.Errorf("payload of job %d (%s): %w", job.ID, job.Kind, err)
+	}
+	return run(ctx, p)
+}
+
+// purge removes a dropped table's directory, and with its rows the claim on its location. Until then the state refuses every
+// overlapping location, so that nothing of another table can lie below it (case E9).
+func (c *Catalog) purge(ctx context.Context, p purgePayload) error {
+	var t lance.Table
+	err := c.store.View(ctx, func(r store.Reader) (err error) {
+		t, err = r.TableByID(p.Table)
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if t.State != lance.TableDropped || t.Location != p.Location {
+		return fmt.Errorf("table %d is not a dropped one at %s", p.Table, p.Location)
+	}
+	at, err := c.place(p.Location)
+	if err != nil {
+		return err
+	}
+	if _, err := at.objects.DeleteTree(ctx, at.dir+"/"); err != nil {
+		return fmt.Errorf("remove %s: %w", p.Location, err)
+	}
+	return c.forget(ctx, p.Table)
+}
+
+func (c *Catalog) forget(ctx context.Context, id lance.ObjectID) error {
+	for done := false; !done; {
+		err := c.store.Update(ctx, func(tx store.Tx) (err error) {
+			done, err = tx.ForgetTable(id, forgetRows)
+			return err
+		})
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteManifests removes manifests by name. A table that was dropped meanwhile is purged whole; one that was deregistered, or
+// registered anew, still has these versions deleted: the request came before.
+func (c *Catalog) deleteManifests(ctx context.Context, p manifestsPayload) error {
+	at, err := c.place(p.Location)
+	if err != nil {
+		return err
+	}
+	prefix := lance.VersionsPrefix(at.dir, p.Branch)
+	for _, name := range p.Names {
+		if err := at.objects.Delete(ctx, prefix+name); err != nil {
+			return fmt.Errorf("remove %s: %w", prefix+name, err)
+		}
+	}
+	return nil
+}
+
+func (c *Catalog) cleanAborted(ctx context.Context, id lance.TransactionID) error {
+	var t lance.Transaction
+	err := c.store.View(ctx, func(r store.Reader) (err error) {
+		t, err = r.Transaction(id)
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.removePublished(ctx, &t)
+}

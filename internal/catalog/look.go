@@ -1,0 +1,162 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// look finds the tables that steps are about, as the steps before them leave them (a batch's later entries see its earlier
+// ones). What was prepared in the round before is kept where it still holds.
+func (c *Catalog) look(ctx context.Context, steps []step, before []*work, where naming) ([]*work, error) {
+	works := make([]*work, len(steps))
+	ids := make([]lance.TableID, len(steps))
+	for i, s := range steps {
+		works[i] = &work{step: s, index: i}
+		ids[i] = s.id
+	}
+	err := c.view(ctx, func(r store.Reader) error {
+		tables, err := r.Tables(ids)
+		if err != nil {
+			return err
+		}
+		return c.assign(r, works, tables, where)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if before != nil {
+		for i, w := range works {
+			w.keep(before[i])
+		}
+	}
+	return works, nil
+}
+
+// keep takes over the bytes that an earlier round read for the same staged manifest.
+func (w *work) keep(before *work) {
+	if w.table.ID == before.table.ID && w.staged == before.staged && before.data != nil {
+		w.data, w.digest, w.size = before.data, before.digest, before.size
+	}
+}
+
+// assign gives every work its table: the live one, or the one that an earlier step declares. A step after the one that
+// deregisters its table finds none.
+func (c *Catalog) assign(r store.Reader, works []*work, tables []lance.Table, where naming) error {
+	type view struct {
+		table lance.Table
+		live  bool
+	}
+	overlay := map[string]view{}
+	for i, w := range works {
+		key := pathKey(w.id)
+		now, touched := overlay[key]
+		if !touched {
+			now = view{table: tables[i], live: true}
+		}
+		if w.kind == lance.EntryDeclare && now.table.ID == 0 {
+			planned, err := c.plan(r, w)
+			if err != nil {
+				return err
+			}
+			now = view{table: planned}
+			overlay[key] = now
+			w.reused = touched
+		} else if w.kind == lance.EntryDeclare {
+			w.fault = where.wrap(w, tableExists(w.id))
+		}
+		if now.table.ID == 0 {
+			e, err := missingTable(r, w.id)
+			if err != nil {
+				return err
+			}
+			w.fault = where.wrap(w, e)
+			continue
+		}
+		w.table, w.live = now.table, now.live
+		if err := c.locate(w, where); err != nil {
+			return err
+		}
+		if w.kind == lance.EntryDeregister {
+			overlay[key] = view{}
+		}
+	}
+	return nil
+}
+
+// plan makes the table that a step declares. Its id and location are fixed before anything is written, so that later steps
+// of the same batch, and helpers, can refer to them.
+func (c *Catalog) plan(r store.Reader, w *work) (lance.Table, error) {
+	id := newObjectID()
+	location := w.location
+	if location == "" {
+		var err error
+		if location, err = c.newLocation(id, w.id.Name()); err != nil {
+			return lance.Table{}, fmt.Errorf("location for table %q: %w", show(w.id), err)
+		}
+	}
+	t := lance.Table{ID: id, Path: w.id, State: lance.TableLive, Location: location, Properties: w.properties}
+	ns, err := r.Namespace(w.id.Namespace())
+	if err == nil {
+		t.Namespace = ns.ID
+	}
+	return t, ignoreNotFound(err)
+}
+
+// locate fills in the work's place in storage and, for a version, its slot and the name of its staged manifest.
+func (c *Catalog) locate(w *work, where naming) error {
+	p, err := c.place(w.table.Location)
+	if err != nil {
+		return fmt.Errorf("place of table %q: %w", show(w.id), err)
+	}
+	w.place = p
+	if w.kind != lance.EntryCreateVersion {
+		return nil
+	}
+	w.slot = lance.Slot{Chain: lance.Chain{Table: w.table.ID, Branch: w.branch}, Number: w.version}
+	if e := w.checkManifestPath(); e != nil {
+		w.fault = where.wrap(w, e)
+	}
+	return nil
+}
+
+// checkManifestPath takes the staged manifest's name from the path that the client sent. The path must lie in the chain's own
+// _versions directory and be named for the version, or for a detached version that is to be attached: anything else could make
+// the server publish what another table, or nobody, wrote (C3, C14).
+func (w *work) checkManifestPath() *api.Error {
+	dir, name, err := lance.SplitManifestPath(w.manifestPath)
+	if err != nil {
+		return api.Errorf(api.CodeInvalidInput, "manifest_path %q: %v", w.manifestPath, err)
+	}
+	want := lance.VersionsPrefix(w.place.dir, w.branch)
+	if dir != want {
+		return api.Errorf(api.CodeInvalidInput, "manifest_path %q does not lie in the directory of this table and branch: it must be %s%s-<uuid>",
+			w.manifestPath, want, lance.ManifestName(w.version, w.scheme))
+	}
+	detached, _, final := lance.ParseManifestName(name)
+	switch {
+	case final && detached.Detached() && !w.version.Detached():
+		w.staged, w.attach = name, true
+	case lance.CheckStagedName(name, w.version, w.scheme):
+		w.staged = name
+	default:
+		return api.Errorf(api.CodeInvalidInput, "manifest_path %q is not a staged manifest of version %d with naming scheme %s: its name must be %s-<uuid>",
+			w.manifestPath, w.version, w.scheme, lance.ManifestName(w.version, w.scheme))
+	}
+	return nil
+}
+
+// creating returns the works that make a version and are sound so far.
+func creating(works []*work) []*work {
+	return slices.DeleteFunc(slices.Clone(works), func(w *work) bool {
+		return w.kind != lance.EntryCreateVersion || w.fault != nil
+	})
+}
+
+// pathKey returns a map key for a path; names hold no control characters, so no two paths share one (case A3).
+func pathKey(id []string) string { return strings.Join(id, "\x1f") }

@@ -1,0 +1,36 @@
+package catalog
+
+import (
+	"strings"
+
+	"github.com/lancerest/lancerest/api"
+)
+
+// choose reads one of the specification's enum-like strings: the case and underscores do not matter (client contract, fact 84).
+// Absent means the first of the choices. The error is of code InvalidInput.
+func choose(field string, given *string, choices ...string) (string, error) {
+	if given == nil {
+		return choices[0], nil
+	}
+	for _, choice := range choices {
+		if fold(*given) == fold(choice) {
+			return choice, nil
+		}
+	}
+	return "", api.Errorf(api.CodeInvalidInput, "%s %q is unknown: it must be one of %s", field, *given, strings.Join(choices, ", "))
+}
+
+func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
+
+// said reports whether an optional flag was given as true.
+func said(flag *bool) bool { return flag != nil && *flag }
+
+func ptr[T any](v T) *T { return &v }
+
+// filled returns m, never nil: clients refuse null where a map belongs.
+func filled(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}

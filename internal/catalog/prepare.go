@@ -1,0 +1,234 @@
+package catalog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// keepBytes is the size up to which a manifest is held in memory between preparing and publishing; a larger one is read again.
+const keepBytes = 4 << 20
+
+// branchState is what storage says about the branch that a commit adds to.
+type branchState struct {
+	registered bool
+	parent     lance.VersionNumber // the version it was forked from; only when registered
+}
+
+// prepare reads every staged manifest and looks at every final name, in parallel and outside any database transaction (C4, C12).
+// What is wrong with an input becomes the work's fault; what is wrong with storage ends the commit.
+func (c *Catalog) prepare(ctx context.Context, works []*work, where naming) error {
+	known, err := c.knownSlots(ctx, works)
+	if err != nil {
+		return err
+	}
+	branches, err := c.branchStates(ctx, works)
+	if err != nil {
+		return err
+	}
+	if err := c.checkReferred(ctx, works, where); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.opts.Parallel)
+	for _, w := range creating(works) {
+		w.branched = branches[w.slot.Chain]
+		g.Go(func() error {
+			if err := c.prepareOne(ctx, w, where); err != nil {
+				return where.wrapAny(w, err)
+			}
+			return nil
+		})
+		if !known[w.slot] {
+			g.Go(func() error { return c.lookAtFinal(ctx, w, where) })
+		}
+	}
+	return g.Wait()
+}
+
+// checkReferred refuses to delete versions that tags or branches refer to.
+func (c *Catalog) checkReferred(ctx context.Context, works []*work, where naming) error {
+	for _, w := range works {
+		if w.kind != lance.EntryDeleteVersions || w.fault != nil || len(w.ranges) == 0 {
+			continue
+		}
+		names, err := c.referred(ctx, w.table, w.branch, w.ranges)
+		if err != nil {
+			return where.wrapAny(w, err)
+		}
+		if len(names) > 0 {
+			w.fault = where.wrap(w, api.Errorf(api.CodeInvalidTableState, "versions to delete are referred to by %s: delete those first, or leave the versions out", strings.Join(names, ", ")))
+		}
+	}
+	return nil
+}
+
+// knownSlots tells which slots have a row, so that storage need not be asked who owns them.
+func (c *Catalog) knownSlots(ctx context.Context, works []*work) (map[lance.Slot]bool, error) {
+	creates := creating(works)
+	slots := make([]lance.Slot, len(creates))
+	for i, w := range creates {
+		slots[i] = w.slot
+	}
+	known := map[lance.Slot]bool{}
+	err := c.view(ctx, func(r store.Reader) error {
+		rows, err := r.Versions(slots)
+		if err != nil {
+			return err
+		}
+		clear(known)
+		for i, row := range rows {
+			known[slots[i]] = row.Number != 0
+		}
+		return nil
+	})
+	return known, err
+}
+
+// prepareOne reads a staged manifest: it must exist, be whole, and be of the version that it is to become. Feature flags are
+// its writer's business, unless the manifest must be changed (C4, C14).
+func (c *Catalog) prepareOne(ctx context.Context, w *work, where naming) error {
+	if w.digest != (lance.Digest{}) {
+		return nil // kept from the round before
+	}
+	data, _, err := w.place.objects.Get(ctx, w.place.staged(w.branch, w.staged), c.opts.MaxManifest)
+	switch {
+	case errors.Is(err, objstore.ErrNotFound):
+		w.absent = true
+		return nil
+	case errors.Is(err, objstore.ErrTooLarge):
+		w.fault = where.wrap(w, api.Errorf(api.CodeInvalidInput, "the staged manifest %q has more than %d bytes, the most that is allowed", w.manifestPath, c.opts.MaxManifest))
+		return nil
+	case err != nil:
+		return storageError("read the staged manifest "+w.manifestPath, err)
+	}
+	published, fault := publishable(data, w.staged, w.version, w.attach)
+	if fault != nil {
+		fault.Message = fmt.Sprintf("the staged manifest %q %s", w.manifestPath, fault.Message)
+		w.fault = where.wrap(w, fault)
+		return nil
+	}
+	w.digest, w.size = sha256.Sum256(published), int64(len(published))
+	if w.size <= keepBytes {
+		w.data = published
+	}
+	return nil
+}
+
+// publishable checks a staged manifest and returns the bytes to publish: its own, or for a detached version that is attached
+// those with only its version number changed (C14). The message of a fault begins after the manifest's name.
+func publishable(data []byte, staged string, v lance.VersionNumber, attach bool) ([]byte, *api.Error) {
+	m, err := lance.ReadManifest(data)
+	if err != nil {
+		return nil, api.Errorf(api.CodeInvalidInput, "is not a whole Lance manifest: %v", err)
+	}
+	want := v
+	if attach {
+		want, _, _ = lance.ParseManifestName(staged)
+	}
+	if m.Version != want {
+		return nil, api.Errorf(api.CodeInvalidInput, "is of version %d, not of version %d", m.Version, want)
+	}
+	if !attach {
+		return data, nil
+	}
+	if base := m.ReadVersion; m.ReadVersionKnown && !base.Detached() && base != v-1 {
+		// Published as v it would undo the versions after its base (C14).
+		return nil, api.Errorf(api.CodeConcurrentModification, "was made from version %d and cannot follow version %d: make the change again on that version", base, v-1)
+	}
+	attached, err := lance.AttachVersion(data, v)
+	if err != nil {
+		return nil, api.Errorf(api.CodeInvalidTableState, "cannot be attached as version %d: %v", v, err)
+	}
+	return attached, nil
+}
+
+// lookAtFinal sees whether storage has something under the final name although no row knows it: a writer went past the
+// catalog (C4, C9).
+func (c *Catalog) lookAtFinal(ctx context.Context, w *work, where naming) error {
+	_, err := w.place.objects.Head(ctx, w.place.final(w.branch, w.version, w.scheme))
+	switch {
+	case err == nil:
+		w.taken = !w.version.Detached()
+	case !errors.Is(err, objstore.ErrNotFound):
+		return where.wrapAny(w, storageError("look at the final manifest", err))
+	}
+	return nil
+}
+
+// branchStates reads the references of the branches that a commit adds to. A branch whose reference and whose head are both
+// gone from storage was deleted there by a client (client contract, fact 67): its rows go too, and its name may begin anew.
+func (c *Catalog) branchStates(ctx context.Context, works []*work) (map[lance.Chain]branchState, error) {
+	states := map[lance.Chain]branchState{}
+	for _, w := range creating(works) {
+		if _, done := states[w.slot.Chain]; done || w.branch == lance.Main || w.version.Detached() {
+			continue
+		}
+		state, err := c.branchState(ctx, w.chainPlace())
+		if err != nil {
+			return nil, err
+		}
+		states[w.slot.Chain] = state
+	}
+	return states, nil
+}
+
+func (c *Catalog) branchState(ctx context.Context, cp chainPlace) (branchState, error) {
+	ref, err := c.readBranch(ctx, cp.place, cp.chain.Branch)
+	if err == nil {
+		return branchState{registered: true, parent: ref.ParentVersion}, nil
+	}
+	if !errors.Is(err, objstore.ErrNotFound) {
+		return branchState{}, storageError("read the reference of branch "+cp.chain.Branch.String(), err)
+	}
+	return branchState{}, c.forgetDeleted(ctx, cp)
+}
+
+// forgetDeleted removes the rows of an unregistered branch whose head manifest is gone as well. A pending head is left to its
+// transaction.
+func (c *Catalog) forgetDeleted(ctx context.Context, cp chainPlace) error {
+	head, err := c.head(ctx, cp.chain)
+	if err != nil || head.Number == 0 || head.State == lance.VersionPending {
+		return err
+	}
+	_, err = cp.place.objects.Head(ctx, cp.place.final(cp.chain.Branch, head.Number, head.Scheme))
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, objstore.ErrNotFound) {
+		return storageError("look at the head of branch "+cp.chain.Branch.String(), err)
+	}
+	return c.update(ctx, func(tx store.Tx) error {
+		now, err := tx.Heads([]lance.Chain{cp.chain})
+		if err != nil || now[0].Number != head.Number || now[0].State != head.State {
+			return err
+		}
+		return tx.RemoveChain(cp.chain)
+	})
+}
+
+// head returns the row with the highest number of a chain, Number 0 if there is none.
+func (c *Catalog) head(ctx context.Context, chain lance.Chain) (lance.Version, error) {
+	var head lance.Version
+	err := c.view(ctx, func(r store.Reader) error {
+		heads, err := r.Heads([]lance.Chain{chain})
+		if err != nil {
+			return err
+		}
+		head = heads[0]
+		return nil
+	})
+	return head, err
+}
+
+func hexDigest(d lance.Digest) string { return hex.EncodeToString(d[:]) }

@@ -1,0 +1,156 @@
+package catalog
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// published is what came of publishing one entry.
+type published struct {
+	info objstore.Info
+	// foreign says that other bytes stand under the final name, or that the staged manifest is gone before its bytes were
+	// published: the transaction cannot be completed (C10).
+	foreign bool
+	gone    bool
+}
+
+// publishAttempts bounds how often the contents of aborted transactions are removed from one slot before giving up for now.
+const publishAttempts = 8
+
+// publish puts the manifests of a transaction under their final names, in parallel and create-only (C6). data holds what is
+// still in memory, by entry; the rest is read from the staged manifests again. Any number of servers may do this at once.
+func (c *Catalog) publish(ctx context.Context, t *lance.Transaction, data [][]byte) ([]published, error) {
+	done := make([]published, len(t.Entries))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.opts.Parallel)
+	for i, e := range t.Entries {
+		if e.Kind != lance.EntryCreateVersion {
+			continue
+		}
+		g.Go(func() error {
+			var known []byte
+			if data != nil {
+				known = data[i]
+			}
+			var err error
+			done[i], err = c.publishOne(ctx, e, known)
+			if err != nil {
+				return fmt.Errorf("publish version %d of table %q: %w", e.Version, show(e.Path), err)
+			}
+			return nil
+		})
+	}
+	return done, g.Wait()
+}
+
+func (c *Catalog) publishOne(ctx context.Context, e lance.Entry, data []byte) (published, error) {
+	p, err := c.place(e.Location)
+	if err != nil {
+		return published{}, err
+	}
+	final := p.final(e.Branch, e.Version, e.Scheme)
+	for range publishAttempts {
+		if data == nil {
+			// A helper looks first: most often the manifest is there already.
+			there, done, err := c.settled(ctx, p, final, e)
+			if err != nil || done {
+				return there, err
+			}
+			if data, err = c.readStaged(ctx, p, e); err != nil {
+				return published{}, err
+			}
+			if data == nil {
+				there, done, err := c.settled(ctx, p, final, e)
+				if err == nil && !done {
+					there.gone = true
+				}
+				return there, err
+			}
+		}
+		info, err := p.objects.PutIfAbsent(ctx, final, data)
+		if err == nil {
+			return published{info: info}, nil
+		}
+		if !errors.Is(err, objstore.ErrExists) {
+			return published{}, err
+		}
+		there, done, err := c.settled(ctx, p, final, e)
+		if err != nil || done {
+			return there, err
+		}
+	}
+	return published{}, fmt.Errorf("%s keeps changing", final)
+}
+
+// settled looks at what stands under a final name. It is done if that is the entry's own content, put there by a helper, or
+// foreign. Nothing there, or the content of an aborted transaction, which it removes (C10), is not the end of it.
+func (c *Catalog) settled(ctx context.Context, p place, final string, e lance.Entry) (published, bool, error) {
+	there, info, err := p.objects.Get(ctx, final, c.opts.MaxManifest)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return published{}, false, nil
+	}
+	if err != nil {
+		return published{}, false, err
+	}
+	digest := lance.Digest(sha256.Sum256(there))
+	if hexDigest(digest) == e.Digest {
+		return published{info: info}, true, nil
+	}
+	zombie, err := c.removeAborted(ctx, p, info, store.Content{Slot: slotOf(e), Digest: digest})
+	if err != nil || zombie {
+		return published{}, false, err
+	}
+	return published{foreign: true}, true, nil
+}
+
+// removeAborted removes an object whose content belongs to an aborted transaction's entry for its slot, and reports whether it
+// was one. A late write of such a transaction can land at any time (C10).
+func (c *Catalog) removeAborted(ctx context.Context, p place, info objstore.Info, content store.Content) (bool, error) {
+	var aborted []bool
+	err := c.store.View(ctx, func(r store.Reader) (err error) {
+		aborted, err = r.Aborted([]store.Content{content})
+		return err
+	})
+	if err != nil || !aborted[0] {
+		return false, err
+	}
+	err = p.objects.DeleteIf(ctx, info.Key, info.ETag)
+	if err != nil && !errors.Is(err, objstore.ErrChanged) {
+		return true, err
+	}
+	c.counters.Zombies.Add(1)
+	c.opts.Notify(ctx, Event{Kind: EventZombie, Version: content.Slot.Number, Detail: info.Key})
+	return true, nil
+}
+
+// readStaged reads the bytes of an entry from its staged manifest; nil if that is gone, or no longer holds what was reserved.
+func (c *Catalog) readStaged(ctx context.Context, p place, e lance.Entry) ([]byte, error) {
+	data, _, err := p.objects.Get(ctx, p.staged(e.Branch, e.Staged), c.opts.MaxManifest)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if number, _, final := lance.ParseManifestName(e.Staged); final && number != e.Version {
+		if data, err = lance.AttachVersion(data, e.Version); err != nil {
+			return nil, nil
+		}
+	}
+	if hexDigest(sha256.Sum256(data)) != e.Digest {
+		return nil, nil
+	}
+	return data, nil
+}
+
+func slotOf(e lance.Entry) lance.Slot {
+	return lance.Slot{Chain: lance.Chain{Table: e.Table, Branch: e.Branch}, Number: e.Version}
+}

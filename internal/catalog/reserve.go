@@ -1,0 +1,383 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// verdict is what reserving came to. Exactly one of reserved, outcome, pending, refusal and stale is set.
+type verdict struct {
+	reserved bool
+	// outcome is the answer where nothing has to be published: to a replay, or to a batch without versions.
+	outcome *outcome
+	// pending are unfinished transactions that must end before this one can be judged (C7, C8).
+	pending []lance.TransactionID
+	refusal *api.Error
+	// behind is a chain that must be looked up in storage before refusal may be answered (C9).
+	behind *chainPlace
+	// stale says that a table was dropped, declared or renamed since the commit looked.
+	stale bool
+}
+
+// errRolledBack makes the store forget a transaction that was judged and not reserved.
+var errRolledBack = errors.New("judged, not reserved")
+
+// reserve judges the works and, where nothing stands against them, inserts all their rows and the transaction's, all or nothing,
+// in one database transaction (C5).
+func (c *Catalog) reserve(ctx context.Context, t *lance.Transaction, works []*work, where naming) (*verdict, error) {
+	var v *verdict
+	err := c.update(ctx, func(tx store.Tx) error {
+		v = &verdict{}
+		j := judge{c: c, tx: tx, works: works, where: where, v: v}
+		if err := j.run(); err != nil {
+			return err
+		}
+		if v.refusal != nil || v.stale || len(v.pending) > 0 || v.outcome != nil {
+			return errRolledBack
+		}
+		return j.insert(t)
+	})
+	if errors.Is(err, errRolledBack) {
+		err = nil
+		if v.outcome != nil {
+			c.counters.Replays.Add(1)
+		}
+	}
+	return v, err
+}
+
+// judge holds what one run of the reserving transaction has read.
+type judge struct {
+	c       *Catalog
+	tx      store.Tx
+	works   []*work
+	where   naming
+	v       *verdict
+	creates []*work
+	rows    []lance.Version // at the slots of creates
+	same    []bool          // the row holds what the work wants to put there
+}
+
+// run fills in the verdict; an empty one means that the works may be inserted.
+func (j *judge) run() error {
+	if err := j.checkTables(); err != nil || j.v.stale {
+		return err
+	}
+	j.creates = creating(j.works)
+	slots := make([]lance.Slot, len(j.creates))
+	for i, w := range j.creates {
+		slots[i] = w.slot
+	}
+	var err error
+	if j.rows, err = j.tx.Versions(slots); err != nil {
+		return err
+	}
+	j.compare()
+	if len(j.v.pending) > 0 {
+		return nil
+	}
+	if done, err := j.replay(); done || err != nil {
+		return err
+	}
+	for i, w := range j.creates {
+		if j.rows[i].Number != 0 {
+			j.v.refusal = j.where.wrap(w, conflictWith(j.rows[i]))
+			return nil
+		}
+	}
+	for _, w := range j.works {
+		if w.absent && w.fault == nil {
+			w.fault = j.where.wrap(w, api.Errorf(api.CodeInvalidInput, "there is no staged manifest at %q: write it before asking to publish it", w.manifestPath))
+		}
+		if w.fault != nil {
+			j.v.refusal = w.fault
+			return nil
+		}
+	}
+	if err := j.checkDeclares(); err != nil || j.v.refusal != nil {
+		return err
+	}
+	if err := j.checkNumbers(); err != nil || j.v.refusal != nil || len(j.v.pending) > 0 {
+		return err
+	}
+	if err := j.checkAborted(slots); err != nil || j.v.refusal != nil {
+		return err
+	}
+	return j.checkEnds()
+}
+
+// checkTables sees that every id still leads to the table that was looked at: each incarnation is its own (C1).
+func (j *judge) checkTables() error {
+	ids := make([]lance.TableID, len(j.works))
+	for i, w := range j.works {
+		ids[i] = w.id
+	}
+	tables, err := j.tx.Tables(ids)
+	if err != nil {
+		return err
+	}
+	for i, w := range j.works {
+		if w.live && tables[i].ID != w.table.ID {
+			j.v.stale = true
+		}
+	}
+	return nil
+}
+
+// compare tells which rows hold what the works want to put there: by the staged path, or by the bytes (C5). Pending rows
+// must be resolved before anything can be said of them.
+func (j *judge) compare() {
+	j.same = make([]bool, len(j.rows))
+	for i, row := range j.rows {
+		if row.Number == 0 {
+			continue
+		}
+		if row.State == lance.VersionPending {
+			j.wait(row.Transaction)
+		}
+		w := j.creates[i]
+		j.same[i] = row.Staged != "" && row.Staged == w.staged || !w.absent && row.Digest == w.digest
+	}
+}
+
+func (j *judge) wait(id lance.TransactionID) {
+	if !slices.Contains(j.v.pending, id) {
+		j.v.pending = append(j.v.pending, id)
+	}
+}
+
+// replay answers a commit that was made before as it was answered then (C5). A batch with other steps than new versions has no
+// identity of its own: it is recognised by the record of the transaction that made its versions.
+func (j *judge) replay() (bool, error) {
+	if len(j.creates) == 0 || slices.Contains(j.same, false) {
+		return false, nil
+	}
+	id := j.rows[0].Transaction
+	if len(j.creates) == len(j.works) {
+		o := &outcome{transaction: id}
+		for i, w := range j.works {
+			o.results = append(o.results, result{table: w.table, version: j.rows[i]})
+		}
+		j.v.outcome = o
+		return true, nil
+	}
+	if id == "" {
+		return false, nil
+	}
+	t, err := j.tx.Transaction(id)
+	if err != nil || !j.matches(t) {
+		return false, ignoreNotFound(err)
+	}
+	o := &outcome{transaction: id}
+	next := 0
+	for i, e := range t.Entries {
+		r := result{table: lance.Table{ID: e.Table, Path: e.Path, Location: e.Location, Properties: e.Properties}, count: e.Count}
+		if j.works[i].kind == lance.EntryCreateVersion {
+			r.version = j.rows[next]
+			next++
+		}
+		o.results = append(o.results, r)
+	}
+	j.v.outcome = o
+	return true, nil
+}
+
+// matches reports whether a recorded transaction did just what the works ask for.
+func (j *judge) matches(t lance.Transaction) bool {
+	if len(t.Entries) != len(j.works) || t.State != lance.TransactionCommitted {
+		return false
+	}
+	for i, e := range t.Entries {
+		w := j.works[i]
+		if e.Kind != w.kind || !slices.Equal(e.Path, w.id) {
+			return false
+		}
+		switch w.kind {
+		case lance.EntryCreateVersion:
+			if e.Branch != w.branch || e.Version != w.version || w.fault != nil {
+				return false
+			}
+		case lance.EntryDeleteVersions:
+			if !slices.Equal(e.Ranges, w.ranges) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// checkDeclares refuses, before anything is published, to declare a table where its namespace is gone or its name is a
+// namespace's. The name's uniqueness is a constraint that resolving meets (C2).
+func (j *judge) checkDeclares() error {
+	for _, w := range j.works {
+		if w.kind != lance.EntryDeclare {
+			continue
+		}
+		if _, err := j.tx.Namespace(w.id.Namespace()); err != nil {
+			j.v.refusal = j.where.wrap(w, missingNamespace(w.id.Namespace()))
+			return ignoreNotFound(err)
+		}
+		_, err := j.tx.Namespace(lance.NamespaceID(w.id))
+		if err == nil {
+			j.v.refusal = j.where.wrap(w, nameIsNamespace(w.id))
+			return nil
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkNumbers sees that each version is the next of its chain, counting those that stand before it in the batch: the first
+// of main is 1, the first of a branch the version it forks from; detached versions have no order (C5, C13).
+func (j *judge) checkNumbers() error {
+	heads, err := j.headsOf()
+	if err != nil || len(j.v.pending) > 0 {
+		return err
+	}
+	for _, w := range j.creates {
+		if w.version.Detached() {
+			continue
+		}
+		head := heads[w.slot.Chain]
+		if e := w.checkNumber(head); e != nil {
+			j.v.refusal = j.where.wrap(w, e)
+			cp := w.chainPlace()
+			j.v.behind = &cp
+			return nil
+		}
+		heads[w.slot.Chain] = headNumber{number: w.version, own: true}
+	}
+	return nil
+}
+
+// headNumber is the highest number of a chain; own says that this very batch puts it there.
+type headNumber struct {
+	number lance.VersionNumber
+	own    bool
+}
+
+func (j *judge) headsOf() (map[lance.Chain]headNumber, error) {
+	heads := map[lance.Chain]headNumber{}
+	var chains []lance.Chain
+	for _, w := range j.creates {
+		if _, seen := heads[w.slot.Chain]; !seen {
+			heads[w.slot.Chain] = headNumber{}
+			chains = append(chains, w.slot.Chain)
+		}
+	}
+	rows, err := j.tx.Heads(chains)
+	if err != nil {
+		return nil, err
+	}
+	for i, row := range rows {
+		if row.Number != 0 && row.State == lance.VersionPending {
+			j.wait(row.Transaction)
+		}
+		heads[chains[i]] = headNumber{number: row.Number}
+	}
+	return heads, nil
+}
+
+// checkNumber says why a version cannot be the next of its chain, nil if it can.
+func (w *work) checkNumber(head headNumber) *api.Error {
+	first := head.number == 0
+	switch {
+	case !first && w.version != head.number+1:
+		return api.Errorf(api.CodeConcurrentModification, "the latest version of %s is %d, so the next is %d", w.branch, head.number, head.number+1)
+	case !first && w.branch != lance.Main && !w.branched.registered && !head.own:
+		return api.Errorf(api.CodeTableBranchNotFound, "branch %q has versions but no reference in _refs/branches: it was deleted, or its creation was not finished; create it again", w.branch)
+	case first && w.branch == lance.Main && w.version != 1:
+		return api.Errorf(api.CodeConcurrentModification, "the table has no version yet, so the first is 1")
+	case first && w.branched.registered && w.version != w.branched.parent && w.version != w.branched.parent+1:
+		return api.Errorf(api.CodeConcurrentModification, "branch %q forks from version %d and has none of its own yet, so its first is %d", w.branch, w.branched.parent, w.branched.parent)
+	}
+	return nil
+}
+
+// checkAborted refuses bytes that belong to an aborted transaction's entry for the slot: the writer must stage anew, so that
+// one content never belongs to two transactions (C5).
+func (j *judge) checkAborted(slots []lance.Slot) error {
+	contents := make([]store.Content, len(slots))
+	for i, w := range j.creates {
+		contents[i] = store.Content{Slot: w.slot, Digest: w.digest}
+	}
+	aborted, err := j.tx.Aborted(contents)
+	if err != nil {
+		return err
+	}
+	if i := slices.Index(aborted, true); i >= 0 {
+		j.v.refusal = j.where.wrap(j.creates[i], api.Errorf(api.CodeConcurrentModification,
+			"this very manifest was part of a commit that another writer beat: read the table again and stage a new one"))
+	}
+	return nil
+}
+
+// checkEnds waits for transactions that still have to finish on a table that is about to be deregistered.
+func (j *judge) checkEnds() error {
+	var ending []lance.ObjectID
+	for _, w := range j.works {
+		if w.kind == lance.EntryDeregister && w.live {
+			ending = append(ending, w.table.ID)
+		}
+	}
+	if len(ending) == 0 {
+		return nil
+	}
+	var err error
+	j.v.pending, err = j.tx.PendingOn(ending)
+	return err
+}
+
+// insert writes the transaction: pending with all its rows, or, where it makes no version and so has nothing to publish,
+// committed with all its effects.
+func (j *judge) insert(t *lance.Transaction) error {
+	t.State, t.CreatedAt = lance.TransactionPending, j.tx.Now()
+	for i := range t.Entries {
+		t.Entries[i].Timestamp = millis(t.CreatedAt)
+	}
+	if len(j.creates) == 0 {
+		return j.apply(t)
+	}
+	rows := make([]lance.Version, len(j.creates))
+	for i, w := range j.creates {
+		rows[i] = lance.Version{
+			Slot: w.slot, State: lance.VersionPending, Origin: lance.OriginCatalog, Transaction: t.ID, Scheme: w.scheme,
+			Staged: w.staged, Size: w.size, Digest: w.digest, Timestamp: t.CreatedAt, Metadata: w.metadata,
+		}
+	}
+	if err := j.tx.InsertVersions(rows); err != nil {
+		return err
+	}
+	j.v.reserved = true
+	return j.tx.InsertTransaction(*t)
+}
+
+// apply performs a batch that makes no version, in this one transaction.
+func (j *judge) apply(t *lance.Transaction) error {
+	e := effects{tx: j.tx, t: t, entries: slices.Clone(t.Entries)}
+	if err := e.run(nil); err != nil {
+		return err
+	}
+	if e.refusal != nil {
+		j.v.refusal = j.where.wrap(j.works[e.index], e.refusal)
+		return errRolledBack
+	}
+	done := *t
+	done.State, done.ResolvedAt, done.Entries = lance.TransactionCommitted, j.tx.Now(), e.entries
+	if err := j.tx.InsertTransaction(done); err != nil {
+		return err
+	}
+	o := &outcome{transaction: t.ID}
+	for i, w := range j.works {
+		o.results = append(o.results, result{table: w.table, count: e.entries[i].Count})
+	}
+	j.v.outcome = o
+	return nil
+}

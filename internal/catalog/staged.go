@@ -1,0 +1,99 @@
+package catalog
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lancerest/lancerest/internal/objstore"
+)
+
+// stagedCleaner removes staged manifests some time after their bytes were published. It is only tidiness: what a crash leaves
+// behind is found by `lancerest check`, and clients ignore such names.
+type stagedCleaner struct {
+	keep time.Duration
+
+	mu      sync.Mutex
+	queue   []stagedObject
+	running bool
+	stop    chan struct{}
+	idle    chan struct{} // closed when the running drain has ended
+}
+
+type stagedObject struct {
+	objects objstore.Store
+	key     string
+	due     time.Time
+}
+
+func newStagedCleaner(keep time.Duration) *stagedCleaner {
+	return &stagedCleaner{keep: keep, stop: make(chan struct{})}
+}
+
+// later removes an object once it has been kept for long enough.
+func (s *stagedCleaner) later(objects objstore.Store, key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, stagedObject{objects: objects, key: key, due: time.Now().Add(s.keep)})
+	if !s.running {
+		s.running, s.idle = true, make(chan struct{})
+		go s.drain()
+	}
+}
+
+// drain removes what is due, in order, until nothing is left or the cleaner is closed.
+func (s *stagedCleaner) drain() {
+	defer close(s.idle)
+	for {
+		s.mu.Lock()
+		if len(s.queue) == 0 {
+			s.queue, s.running = nil, false
+			s.mu.Unlock()
+			return
+		}
+		next := s.queue[0]
+		s.mu.Unlock()
+		timer := time.NewTimer(time.Until(next.due))
+		select {
+		case <-timer.C:
+		case <-s.stop:
+			timer.Stop()
+			return
+		}
+		s.remove(context.Background(), next)
+		s.mu.Lock()
+		s.queue = s.queue[1:]
+		s.mu.Unlock()
+	}
+}
+
+// remove lets a failure go: the object is garbage that a later look finds again.
+func (s *stagedCleaner) remove(ctx context.Context, o stagedObject) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	_ = o.objects.Delete(ctx, o.key)
+}
+
+// close stops waiting and removes everything that is queued, as far as ctx allows.
+func (s *stagedCleaner) close(ctx context.Context) {
+	s.mu.Lock()
+	select {
+	case <-s.stop:
+		s.mu.Unlock()
+		return
+	default:
+	}
+	close(s.stop)
+	idle, running := s.idle, s.running
+	s.mu.Unlock()
+	if running {
+		<-idle
+	}
+	for _, o := range s.queue {
+		if ctx.Err() != nil {
+			return
+		}
+		s.remove(ctx, o)
+	}
+	s.queue = nil
+}

@@ -1,0 +1,462 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// ListTables lists the names of the tables directly in a namespace, sorted bytewise; those that are only declared too, unless
+// include_declared is false. Errors: 1, 13.
+func (c *Catalog) ListTables(ctx context.Context, req *api.ListTablesRequest) (*api.ListTablesResponse, error) {
+	limit, cur, err := c.openPage(req.Page, "tables/"+pathKey(req.ID))
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ListTablesResponse{}
+	more := false
+	err = c.view(ctx, func(r store.Reader) error {
+		resp.Tables = []string{}
+		ns, err := namespaceAt(r, req.ID)
+		if err != nil {
+			return err
+		}
+		tables, err := r.ListTables(ns.ID, store.TablePage{AfterName: cur.Name, Limit: limit + 1, WithoutDeclared: unsaid(req.IncludeDeclared)})
+		if err != nil {
+			return err
+		}
+		tables, more = cut(tables, limit)
+		for _, t := range tables {
+			resp.Tables = append(resp.Tables, t.Path.Name())
+			cur.Name = t.Path.Name()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	resp.PageToken, err = c.closeCursor(cur, more)
+	return resp, err
+}
+
+// unsaid reports whether an optional flag was given as false.
+func unsaid(flag *bool) bool { return flag != nil && !*flag }
+
+// ListAllTables lists the ids of all tables of the catalog, joined by the request's delimiter. A table whose path holds the
+// delimiter in one of its names cannot be written that way: the list is refused then (13). Errors: 13.
+func (c *Catalog) ListAllTables(ctx context.Context, req *api.ListTablesRequest, delimiter string) (*api.ListTablesResponse, error) {
+	limit, cur, err := c.openPage(req.Page, "all")
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ListTablesResponse{}
+	more := false
+	err = c.view(ctx, func(r store.Reader) error {
+		resp.Tables = []string{}
+		tables, err := r.ListAllTables(store.TablePage{
+			AfterNamespace: lance.ObjectID(cur.Space), AfterName: cur.Name, Limit: limit + 1, WithoutDeclared: unsaid(req.IncludeDeclared),
+		})
+		if err != nil {
+			return err
+		}
+		tables, more = cut(tables, limit)
+		for _, t := range tables {
+			if lance.CheckPath(t.Path, delimiter) != nil {
+				return api.Errorf(api.CodeInvalidInput, "table %q cannot be written with the delimiter %q, which one of its names holds: choose another delimiter", []string(t.Path), delimiter)
+			}
+			resp.Tables = append(resp.Tables, lance.JoinID(t.Path, delimiter))
+			cur.Space, cur.Name = int64(t.Namespace), t.Path.Name()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	resp.PageToken, err = c.closeCursor(cur, more)
+	return resp, err
+}
+
+// DeclareTable reserves a name and a location of its own; storage is not touched. With a location the table goes there, if
+// that lies in an allowed root, overlaps no other table's and holds no dataset yet. Errors: 1, 5 (taken, also by a namespace),
+// 13 (location outside the roots), 19 (the location holds a dataset: register it).
+func (c *Catalog) DeclareTable(ctx context.Context, req *api.DeclareTableRequest) (*api.DeclareTableResponse, error) {
+	s, err := c.declareStep(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	var t lance.Table
+	err = c.update(ctx, func(tx store.Tx) error {
+		ns, err := namespaceAt(tx, s.id.Namespace())
+		if err != nil {
+			return err
+		}
+		t = lance.Table{
+			ID: newObjectID(), Namespace: ns.ID, Path: s.id, State: lance.TableLive, Location: s.location,
+			Properties: s.properties, CreatedAt: tx.Now(),
+		}
+		if t.Location == "" {
+			if t.Location, err = c.newLocation(t.ID, s.id.Name()); err != nil {
+				return err
+			}
+		}
+		err = tx.InsertTable(t)
+		if refusal := declareRefusal(err, s.id, t.Location); refusal != nil {
+			return refusal
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return declared(t), nil
+}
+
+// declareStep checks the request to declare a table.
+func (c *Catalog) declareStep(ctx context.Context, req *api.DeclareTableRequest) (step, error) {
+	s := step{kind: lance.EntryDeclare, id: req.ID, properties: req.Properties}
+	if err := checkTableID(s.id); err != nil || req.Location == nil {
+		return s, err
+	}
+	var err error
+	if s.location, err = c.givenLocation(*req.Location); err != nil {
+		return s, api.Errorf(api.CodeInvalidInput, "%v", err)
+	}
+	p, err := c.place(s.location)
+	if err != nil {
+		return s, err
+	}
+	manifests, err := c.manifestsAbove(ctx, chainPlace{place: p, path: s.id}, 0)
+	if err == nil && len(manifests) > 0 {
+		err = api.Errorf(api.CodeInvalidTableState, "location %q holds a dataset already: register it instead, or declare the table elsewhere", s.location)
+	}
+	return s, err
+}
+
+// checkTableID refuses the root as a table.
+func checkTableID(id lance.TableID) error {
+	if len(id) == 0 {
+		return api.Errorf(api.CodeInvalidInput, "the id of a table must hold at least its name; it names the root")
+	}
+	return nil
+}
+
+func declared(t lance.Table) *api.DeclareTableResponse {
+	return &api.DeclareTableResponse{
+		Location: ptr(t.Location), Properties: filled(t.Properties), ManagedVersioning: ptr(true),
+	}
+}
+
+// DescribeTable says where a table lives and that its versions are committed through the catalog. With check_declared, or
+// detailed metadata, it also says whether the table has any version, looking into storage if no row knows one; with a version,
+// a tag, a branch or detailed metadata it names the version. Errors: 1, 4, 8 (tag), 11 (version), 13, 22 (branch).
+func (c *Catalog) DescribeTable(ctx context.Context, req *api.DescribeTableRequest) (*api.DescribeTableResponse, error) {
+	if req.Tag != nil && (req.Version != nil || req.Branch != nil) {
+		return nil, api.Errorf(api.CodeInvalidInput, "tag cannot be given together with version or branch: a tag says both")
+	}
+	t, err := c.table(ctx, req.ID)
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.DescribeTableResponse{
+		Location: ptr(t.Location), Properties: filled(t.Properties), ManagedVersioning: ptr(true),
+	}
+	if said(req.WithTableURI) {
+		resp.TableURI = ptr(t.Location)
+	}
+	detailed := said(req.LoadDetailedMetadata)
+	if detailed {
+		resp.Table, resp.Namespace = ptr(t.Path.Name()), append([]string{}, t.Path.Namespace()...)
+	}
+	asked := req.Version != nil || req.Tag != nil || req.Branch != nil
+	if !asked && !detailed && !said(req.CheckDeclared) {
+		return resp, nil
+	}
+	v, err := c.describedVersion(ctx, t, req)
+	if err != nil {
+		return nil, err
+	}
+	if detailed || said(req.CheckDeclared) {
+		resp.IsOnlyDeclared = ptr(v.Number == 0)
+	}
+	if (asked || detailed) && v.Number != 0 {
+		resp.Version = ptr(int64(v.Number))
+	}
+	return resp, nil
+}
+
+// describedVersion finds the version that a description is about, Number 0 for a table that is only declared.
+func (c *Catalog) describedVersion(ctx context.Context, t lance.Table, req *api.DescribeTableRequest) (lance.Version, error) {
+	branch, err := branchNamed(req.Branch)
+	if err != nil {
+		return lance.Version{}, err
+	}
+	number := req.Version
+	if req.Tag != nil {
+		tag, err := c.readTag(ctx, t, *req.Tag)
+		if err != nil {
+			return lance.Version{}, err
+		}
+		branch, number = tag.Branch, ptr(int64(tag.Version))
+	}
+	if number != nil {
+		return c.version(ctx, t, lance.Slot{Chain: lance.Chain{Table: t.ID, Branch: branch}, Number: lance.VersionNumber(*number)})
+	}
+	return c.latest(ctx, t, branch)
+}
+
+// TableExists succeeds if the table, and the version if one is given, exists. Errors: 1, 4, 11.
+func (c *Catalog) TableExists(ctx context.Context, req *api.TableExistsRequest) (*api.TableExistsResponse, error) {
+	t, err := c.table(ctx, req.ID)
+	if err != nil {
+		return nil, err
+	}
+	if req.Version != nil {
+		slot := lance.Slot{Chain: lance.Chain{Table: t.ID}, Number: lance.VersionNumber(*req.Version)}
+		if _, err := c.version(ctx, t, slot); err != nil {
+			return nil, err
+		}
+	}
+	return &api.TableExistsResponse{}, nil
+}
+
+// table returns the live table at a path, or the error of code 1 or 4.
+func (c *Catalog) table(ctx context.Context, id lance.TableID) (lance.Table, error) {
+	if err := checkTableID(id); err != nil {
+		return lance.Table{}, err
+	}
+	var t lance.Table
+	err := c.view(ctx, func(r store.Reader) (err error) {
+		t, err = tableAt(r, id)
+		return err
+	})
+	return t, err
+}
+
+func tableAt(r store.Reader, id lance.TableID) (lance.Table, error) {
+	tables, err := r.Tables([]lance.TableID{id})
+	if err != nil {
+		return lance.Table{}, err
+	}
+	if tables[0].ID == 0 {
+		missing, err := missingTable(r, id)
+		if err != nil {
+			return lance.Table{}, err
+		}
+		return lance.Table{}, missing
+	}
+	return tables[0], nil
+}
+
+// DropTable removes a table and queues the removal of its directory in the same transaction. Its name is free at once, its
+// location only when the purge is through. Errors: 1, 4.
+func (c *Catalog) DropTable(ctx context.Context, req *api.DropTableRequest) (*api.DropTableResponse, error) {
+	t, err := c.endTable(ctx, req.ID, lance.TableDropped)
+	if err != nil {
+		return nil, err
+	}
+	return &api.DropTableResponse{ID: t.Path, Location: ptr(t.Location), Properties: filled(t.Properties)}, nil
+}
+
+// DeregisterTable removes a table from the catalog and leaves its files as they are: registering its location brings it back.
+// Errors: 1, 4.
+func (c *Catalog) DeregisterTable(ctx context.Context, req *api.DeregisterTableRequest) (*api.DeregisterTableResponse, error) {
+	t, err := c.endTable(ctx, req.ID, lance.TableDeregistered)
+	if err != nil {
+		return nil, err
+	}
+	return &api.DeregisterTableResponse{ID: t.Path, Location: ptr(t.Location), Properties: filled(t.Properties)}, nil
+}
+
+// endTable ends a table once no transaction is pending on it: one that was reserved before must not lose its table (C5).
+func (c *Catalog) endTable(ctx context.Context, id lance.TableID, state lance.TableState) (lance.Table, error) {
+	if err := checkTableID(id); err != nil {
+		return lance.Table{}, err
+	}
+	for {
+		var t lance.Table
+		var d dropper
+		err := c.update(ctx, func(tx store.Tx) error {
+			var err error
+			d = dropper{tx: tx}
+			if t, err = tableAt(tx, id); err != nil {
+				return err
+			}
+			if err := d.table(t, state); err != nil {
+				return err
+			}
+			if len(d.pending) > 0 {
+				return errRolledBack
+			}
+			return nil
+		})
+		if !errors.Is(err, errRolledBack) {
+			c.wake(err == nil)
+			return t, err
+		}
+		if err := c.helpAll(ctx, d.pending); err != nil {
+			return t, err
+		}
+	}
+}
+
+// table ends one table and queues what must follow, or notes the transactions that must end first.
+func (d *dropper) table(t lance.Table, state lance.TableState) error {
+	var err error
+	if d.pending, err = d.tx.PendingOn([]lance.ObjectID{t.ID}); err != nil || len(d.pending) > 0 {
+		return err
+	}
+	if err := d.tx.EndTable(t.ID, state); err != nil {
+		return err
+	}
+	d.dropped = true
+	if state == lance.TableDropped {
+		return insertJob(d.tx, JobPurge, purgePayload{Table: t.ID, Location: t.Location})
+	}
+	return insertJob(d.tx, JobForget, forgetPayload{Table: t.ID})
+}
+
+// RenameTable gives a table another name, in its namespace or, where one is given, in another ([] is the root). The location,
+// versions, tags and branches stay as they are. Renaming a table to what it is called is a success that changes nothing.
+// Errors: 1 (either namespace), 4, 5, 13.
+func (c *Catalog) RenameTable(ctx context.Context, req *api.RenameTableRequest) (*api.RenameTableResponse, error) {
+	if err := checkTableID(req.ID); err != nil {
+		return nil, err
+	}
+	from := lance.TableID(req.ID)
+	namespace := []string(from.Namespace())
+	if given, ok := req.Destination(); ok {
+		namespace = given
+	}
+	to := append(append(lance.TableID{}, namespace...), req.NewTableName)
+	if err := lance.CheckPath(to, ""); err != nil {
+		return nil, api.Errorf(api.CodeInvalidInput, "%v", err)
+	}
+	err := c.update(ctx, func(tx store.Tx) error {
+		t, err := tableAt(tx, from)
+		if err != nil {
+			return err
+		}
+		ns, err := namespaceAt(tx, to.Namespace())
+		if err != nil || pathKey(from) == pathKey(to) {
+			return err
+		}
+		err = tx.RenameTable(t.ID, ns.ID, to.Name())
+		if errors.Is(err, store.ErrExists) {
+			return tableExists(to)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.RenameTableResponse{}, nil
+}
+
+// RegisterTable takes in an existing dataset inside an allowed root: the table and all versions that storage has, of main and
+// of its branches, in one transaction. Mode Overwrite deregisters a table that has the name. Errors: 1, 5 (name or location
+// taken), 13 (no dataset there, or outside the roots).
+func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableRequest) (*api.RegisterTableResponse, error) {
+	id := lance.TableID(req.ID)
+	if err := checkTableID(id); err != nil {
+		return nil, err
+	}
+	mode, err := choose("mode", req.Mode, "Create", "Overwrite")
+	if err != nil {
+		return nil, err
+	}
+	location, err := c.givenLocation(req.Location)
+	if err != nil {
+		return nil, api.Errorf(api.CodeInvalidInput, "%v", err)
+	}
+	t := lance.Table{ID: newObjectID(), Path: id, State: lance.TableLive, Location: location, Properties: req.Properties}
+	versions, err := c.importable(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		var d dropper
+		err := c.update(ctx, func(tx store.Tx) error {
+			d = dropper{tx: tx}
+			return d.register(t, versions, mode)
+		})
+		if errors.Is(err, errRolledBack) {
+			err = c.helpAll(ctx, d.pending)
+		} else if err == nil {
+			c.wake(d.dropped)
+			return &api.RegisterTableResponse{Location: ptr(location), Properties: filled(req.Properties)}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (d *dropper) register(t lance.Table, versions []lance.Version, mode string) error {
+	ns, err := namespaceAt(d.tx, t.Path.Namespace())
+	if err != nil {
+		return err
+	}
+	if mode == "Overwrite" {
+		there, err := d.tx.Tables([]lance.TableID{t.Path})
+		if err != nil {
+			return err
+		}
+		if there[0].ID != 0 {
+			if err := d.table(there[0], lance.TableDeregistered); err != nil {
+				return err
+			}
+			if len(d.pending) > 0 {
+				return errRolledBack
+			}
+		}
+	}
+	t.Namespace, t.CreatedAt = ns.ID, d.tx.Now()
+	err = d.tx.InsertTable(t)
+	if refusal := declareRefusal(err, t.Path, t.Location); refusal != nil {
+		return refusal
+	}
+	if err != nil {
+		return err
+	}
+	return d.tx.InsertVersions(versions)
+}
+
+// importable reads all versions that storage has of a dataset that is to be registered.
+func (c *Catalog) importable(ctx context.Context, t lance.Table) ([]lance.Version, error) {
+	p, err := c.place(t.Location)
+	if err != nil {
+		return nil, err
+	}
+	refs, err := c.listBranches(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	branches := []lance.Branch{lance.Main}
+	for _, ref := range refs {
+		branches = append(branches, ref.Name)
+	}
+	var versions []lance.Version
+	for _, b := range branches {
+		cp := chainPlace{chain: lance.Chain{Table: t.ID, Branch: b}, place: p, path: t.Path}
+		var infos []objstore.Info
+		if infos, err = c.manifestsAbove(ctx, cp, 0); err != nil {
+			return nil, err
+		}
+		finds, err := c.inspect(ctx, cp, infos)
+		if err != nil {
+			return nil, err
+		}
+		if b == lance.Main && len(finds) == 0 {
+			return nil, api.Errorf(api.CodeInvalidInput, "location %q holds no Lance table: there is no readable manifest in its %s directory", t.Location, lance.VersionsDir)
+		}
+		for _, f := range finds {
+			f.version.Origin = lance.OriginImport
+			versions = append(versions, f.version)
+		}
+	}
+	return versions, nil
+}

@@ -1,0 +1,435 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// readRounds bounds how often a read looks again after it finished somebody's transaction, adopted versions, or found
+// manifests gone.
+const readRounds = 20
+
+// CreateTableVersion commits one version: a batch of one (C2). Errors: 1, 4, 13 (path or manifest), 14 (taken, or not the
+// next), 19 (a detached manifest that cannot be attached), 22 (a deleted branch).
+func (c *Catalog) CreateTableVersion(ctx context.Context, req *api.CreateTableVersionRequest) (*api.CreateTableVersionResponse, error) {
+	s, err := createStep(req.ID, req.StagedVersion)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.commit(ctx, []step{s}, req.Context, naming{})
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.wireVersion(o.results[0].table, o.results[0].version)
+	if err != nil {
+		return nil, err
+	}
+	return &api.CreateTableVersionResponse{TransactionID: transactionID(o.transaction), Version: &v}, nil
+}
+
+// createStep checks the form of one version to create.
+func createStep(id lance.TableID, v api.StagedVersion) (step, error) {
+	s := step{
+		kind: lance.EntryCreateVersion, id: id, version: lance.VersionNumber(v.Version), manifestPath: v.ManifestPath,
+		scheme: lance.SchemeV2, metadata: v.Metadata,
+	}
+	if err := checkTableID(id); err != nil {
+		return s, err
+	}
+	if v.Version == 0 {
+		return s, api.Errorf(api.CodeInvalidInput, "version 0 does not exist: versions begin at 1, detached ones are negative")
+	}
+	if v.NamingScheme != nil {
+		switch *v.NamingScheme {
+		case api.NamingV2:
+		case api.NamingV1:
+			s.scheme = lance.SchemeV1
+		default:
+			return s, api.Errorf(api.CodeInvalidInput, "naming_scheme %q is unknown: it must be V1 or V2", *v.NamingScheme)
+		}
+	}
+	var err error
+	s.branch, err = branchNamed(v.Branch)
+	return s, err
+}
+
+// branchNamed reads an optional branch; absent, "" and "main" are the main branch.
+func branchNamed(given *string) (lance.Branch, error) {
+	if given == nil {
+		return lance.Main, nil
+	}
+	b, err := lance.ParseBranchName(*given)
+	if err != nil {
+		return b, api.Errorf(api.CodeInvalidInput, "%v", err)
+	}
+	return b, nil
+}
+
+// DescribeTableVersion describes one version, or the latest of the branch where none is given. A version that no row knows is
+// looked for in storage (C9); one whose manifest a client's cleanup removed is described no longer. Errors: 1, 4, 11, 13, 22.
+func (c *Catalog) DescribeTableVersion(ctx context.Context, req *api.DescribeTableVersionRequest) (*api.DescribeTableVersionResponse, error) {
+	branch, err := branchNamed(req.Branch)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.table(ctx, req.ID)
+	if err != nil {
+		return nil, err
+	}
+	var v lance.Version
+	if req.Version != nil {
+		v, err = c.version(ctx, t, lance.Slot{Chain: lance.Chain{Table: t.ID, Branch: branch}, Number: lance.VersionNumber(*req.Version)})
+	} else if v, err = c.latest(ctx, t, branch); err == nil && v.Number == 0 {
+		err = api.Errorf(api.CodeTableVersionNotFound, "table %q has no version yet: it is only declared", show(t.Path))
+	}
+	if err != nil {
+		return nil, err
+	}
+	wire, err := c.wireVersion(t, v)
+	if err != nil {
+		return nil, err
+	}
+	return &api.DescribeTableVersionResponse{Version: wire}, nil
+}
+
+// version returns the committed version in a slot, or the error of code 11. It finishes a transaction that is at it (C7).
+func (c *Catalog) version(ctx context.Context, t lance.Table, slot lance.Slot) (lance.Version, error) {
+	cp, err := c.chainOf(t, slot.Chain.Branch)
+	if err != nil {
+		return lance.Version{}, err
+	}
+	sought := false
+	for range readRounds {
+		row, head, err := c.rowAndHead(ctx, slot)
+		switch {
+		case err != nil:
+			return row, err
+		case row.Number == 0 && sought:
+			return row, missingVersion(t, slot)
+		case row.Number == 0:
+			sought = true
+			err = c.seek(ctx, cp, slot, head)
+		case row.State == lance.VersionPending:
+			err = c.help(ctx, row.Transaction)
+		case row.State != lance.VersionCommitted:
+			return row, missingVersion(t, slot)
+		case row.Number == head.Number && slot.Chain.Branch == lance.Main:
+			return row, nil
+		default:
+			gone, err := c.pruneGone(ctx, cp, []lance.Version{row}, head)
+			if err != nil || len(gone) == 0 {
+				return row, err
+			}
+		}
+		if err != nil {
+			return row, err
+		}
+	}
+	return lance.Version{}, tooBusy(t)
+}
+
+// seek looks in storage for a version that no row knows.
+func (c *Catalog) seek(ctx context.Context, cp chainPlace, slot lance.Slot, head lance.Version) error {
+	var err error
+	if slot.Number > head.Number {
+		_, err = c.adopt(ctx, cp)
+	} else {
+		_, err = c.adoptSlot(ctx, cp, slot.Number)
+	}
+	return err
+}
+
+// rowAndHead reads the row in a slot and the head of its chain on one snapshot.
+func (c *Catalog) rowAndHead(ctx context.Context, slot lance.Slot) (row, head lance.Version, err error) {
+	err = c.view(ctx, func(r store.Reader) error {
+		rows, err := r.Versions([]lance.Slot{slot})
+		if err != nil {
+			return err
+		}
+		heads, err := r.Heads([]lance.Chain{slot.Chain})
+		if err != nil {
+			return err
+		}
+		row, head = rows[0], heads[0]
+		return nil
+	})
+	return row, head, err
+}
+
+func missingVersion(t lance.Table, slot lance.Slot) error {
+	return api.Errorf(api.CodeTableVersionNotFound, "table %q has no version %d on %s", show(t.Path), slot.Number, slot.Chain.Branch)
+}
+
+func tooBusy(t lance.Table) error {
+	return api.Errorf(api.CodeThrottling, "table %q changes too fast to be read; try again", show(t.Path))
+}
+
+// latest returns the head of a chain, Number 0 where the table is only declared. For a branch that does not exist the error is
+// of code 22.
+func (c *Catalog) latest(ctx context.Context, t lance.Table, branch lance.Branch) (lance.Version, error) {
+	page, err := c.versionPage(ctx, t, branch, store.VersionPage{Limit: 1, Descending: true})
+	return first(page), err
+}
+
+func first(page []lance.Version) lance.Version {
+	if len(page) == 0 {
+		return lance.Version{}
+	}
+	return page[0]
+}
+
+// ListTableVersions lists the versions of a branch, oldest first, or newest first with descending. A table that is only declared
+// has none; an unknown branch is the error of code 22, which clients take for "no versions yet". Errors: 1, 4, 13, 22.
+func (c *Catalog) ListTableVersions(ctx context.Context, req *api.ListTableVersionsRequest) (*api.ListTableVersionsResponse, error) {
+	branch, err := branchNamed(req.Branch)
+	if err != nil {
+		return nil, err
+	}
+	scope := "versions/" + pathKey(req.ID) + "/" + string(branch)
+	if said(req.Descending) {
+		scope += "/newest"
+	}
+	limit, cur, err := c.openPage(req.Page, scope)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.table(ctx, req.ID)
+	if err != nil {
+		return nil, err
+	}
+	page, err := c.versionPage(ctx, t, branch, store.VersionPage{
+		After: lance.VersionNumber(cur.After), Limit: limit + 1, Descending: said(req.Descending),
+	})
+	if err != nil {
+		return nil, err
+	}
+	page, more := cut(page, limit)
+	resp := &api.ListTableVersionsResponse{Versions: make([]api.TableVersion, 0, len(page))}
+	for _, v := range page {
+		wire, err := c.wireVersion(t, v)
+		if err != nil {
+			return nil, err
+		}
+		resp.Versions = append(resp.Versions, wire)
+		cur.After = int64(v.Number)
+	}
+	resp.PageToken, err = c.closeCursor(cur, more)
+	return resp, err
+}
+
+// versionPage reads one page of a chain's committed versions, after finishing what is pending on it and marking those whose
+// manifests are gone (C7, C9).
+func (c *Catalog) versionPage(ctx context.Context, t lance.Table, branch lance.Branch, want store.VersionPage) ([]lance.Version, error) {
+	cp, err := c.chainOf(t, branch)
+	if err != nil {
+		return nil, err
+	}
+	sought := false
+	for range readRounds {
+		page, head, err := c.rowsAndHead(ctx, cp.chain, want)
+		if err != nil {
+			return nil, err
+		}
+		if len(page) == 0 && want.After == 0 && head.Number == 0 {
+			// Nothing is known: a writer may have gone past the catalog (C9).
+			if sought {
+				return nil, c.emptyChain(ctx, t, cp)
+			}
+			sought = true
+			if _, err := c.adopt(ctx, cp); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if i := pendingIn(page); i >= 0 {
+			if err := c.help(ctx, page[i].Transaction); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		gone, err := c.pruneGone(ctx, cp, page, head)
+		if err != nil || len(gone) == 0 {
+			return page, err
+		}
+	}
+	return nil, tooBusy(t)
+}
+
+func pendingIn(page []lance.Version) int {
+	for i, v := range page {
+		if v.State == lance.VersionPending {
+			return i
+		}
+	}
+	return -1
+}
+
+// emptyChain says what it means that a chain has no version: the table is only declared; the branch exists and has no version of
+// its own yet; or it does not exist.
+func (c *Catalog) emptyChain(ctx context.Context, t lance.Table, cp chainPlace) error {
+	if cp.chain.Branch == lance.Main {
+		return nil
+	}
+	_, err := c.readBranch(ctx, cp.place, cp.chain.Branch)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return missingBranch(t, cp.chain.Branch)
+	}
+	if err != nil {
+		return storageError("read the reference of branch "+cp.chain.Branch.String(), err)
+	}
+	return nil
+}
+
+func missingBranch(t lance.Table, b lance.Branch) error {
+	return api.Errorf(api.CodeTableBranchNotFound, "table %q has no branch %q", show(t.Path), b)
+}
+
+func (c *Catalog) rowsAndHead(ctx context.Context, chain lance.Chain, want store.VersionPage) (page []lance.Version, head lance.Version, err error) {
+	err = c.view(ctx, func(r store.Reader) error {
+		if page, err = r.ListVersions(chain, want); err != nil {
+			return err
+		}
+		heads, err := r.Heads([]lance.Chain{chain})
+		if err != nil {
+			return err
+		}
+		head = heads[0]
+		return nil
+	})
+	return page, head, err
+}
+
+// pruneGone looks at the manifest of every version but the head of main, and marks those pruned whose manifest is gone: clients
+// clean up in storage without telling the catalog (client contract, fact 68). It returns them. Where a branch's head and its
+// reference are both gone, the branch was deleted: its rows are removed.
+func (c *Catalog) pruneGone(ctx context.Context, cp chainPlace, versions []lance.Version, head lance.Version) ([]lance.VersionNumber, error) {
+	missing := make([]bool, len(versions))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.opts.Parallel)
+	for i, v := range versions {
+		if v.Number == head.Number && cp.chain.Branch == lance.Main {
+			continue
+		}
+		g.Go(func() error {
+			_, err := cp.place.objects.Head(gctx, cp.place.final(cp.chain.Branch, v.Number, v.Scheme))
+			missing[i] = errors.Is(err, objstore.ErrNotFound)
+			if err != nil && !missing[i] {
+				return storageError("look at a manifest", err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	var gone []lance.VersionNumber
+	headGone := false
+	for i, v := range versions {
+		switch {
+		case missing[i] && v.Number == head.Number:
+			headGone = true
+		case missing[i]:
+			gone = append(gone, v.Number)
+		}
+	}
+	if headGone {
+		if state, err := c.branchState(ctx, cp); err != nil || !state.registered {
+			return []lance.VersionNumber{head.Number}, err
+		}
+	}
+	return gone, c.prune(ctx, cp, gone)
+}
+
+// prune marks versions whose manifests are gone.
+func (c *Catalog) prune(ctx context.Context, cp chainPlace, gone []lance.VersionNumber) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	err := c.update(ctx, func(tx store.Tx) error {
+		for _, n := range gone {
+			if _, err := tx.MarkVersions(cp.chain, n, n, lance.VersionPruned, 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		c.counters.Pruned.Add(int64(len(gone)))
+		c.opts.Notify(ctx, Event{Kind: EventPruned, Table: show(cp.path), Version: gone[len(gone)-1], Detail: cp.chain.Branch.String()})
+	}
+	return err
+}
+
+func (c *Catalog) chainOf(t lance.Table, branch lance.Branch) (chainPlace, error) {
+	p, err := c.place(t.Location)
+	return chainPlace{chain: lance.Chain{Table: t.ID, Branch: branch}, place: p, path: t.Path}, err
+}
+
+// wireVersion is a version as it travels: its manifest under the final name, relative to the store's root (client contract,
+// facts 42 and 45).
+func (c *Catalog) wireVersion(t lance.Table, v lance.Version) (api.TableVersion, error) {
+	p, err := c.place(t.Location)
+	if err != nil {
+		return api.TableVersion{}, err
+	}
+	return api.TableVersion{
+		Version:         int64(v.Number),
+		ManifestPath:    p.final(v.Chain.Branch, v.Number, v.Scheme),
+		ManifestSize:    ptr(v.Size),
+		ETag:            ptr(v.ETag),
+		TimestampMillis: ptr(millis(v.Timestamp)),
+		Metadata:        filled(v.Metadata),
+	}, nil
+}
+
+// BatchDeleteTableVersions deletes the versions of a branch that the ranges name (start included, end not, -1 for no end) and
+// queues the removal of their manifests. Versions that do not exist are passed over. The latest version of a chain, and versions
+// that tags or branches refer to, are refused (19). Errors: 1, 4, 13, 19.
+func (c *Catalog) BatchDeleteTableVersions(ctx context.Context, req *api.BatchDeleteTableVersionsRequest) (*api.BatchDeleteTableVersionsResponse, error) {
+	s, err := deleteStep(req)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.commit(ctx, []step{s}, req.Context, naming{})
+	if err != nil {
+		return nil, err
+	}
+	return &api.BatchDeleteTableVersionsResponse{DeletedCount: ptr(o.results[0].count), TransactionID: transactionID(o.transaction)}, nil
+}
+
+// deleteStep checks the request to delete versions.
+func deleteStep(req *api.BatchDeleteTableVersionsRequest) (step, error) {
+	s := step{kind: lance.EntryDeleteVersions, id: req.ID}
+	if err := checkTableID(s.id); err != nil {
+		return s, err
+	}
+	for i, r := range req.Ranges {
+		last := r.EndVersion - 1
+		if r.EndVersion == -1 {
+			last = math.MaxInt64
+		}
+		if r.StartVersion < 0 || r.EndVersion < -1 || last < r.StartVersion-1 {
+			return s, api.Errorf(api.CodeInvalidInput, "ranges[%d] from %d to %d: the start must be 0 or more, and the end, which is not included, -1 or not below the start", i, r.StartVersion, r.EndVersion)
+		}
+		s.ranges = append(s.ranges, [2]lance.VersionNumber{lance.VersionNumber(max(r.StartVersion, 1)), lance.VersionNumber(last)})
+	}
+	var err error
+	s.branch, err = branchNamed(req.Branch)
+	return s, err
+}
+
+// transactionID is a transaction's id as it travels, absent where a version was made by none.
+func transactionID(id lance.TransactionID) *string {
+	if id == "" {
+		return nil
+	}
+	return ptr(string(id))
+}
