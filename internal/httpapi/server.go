@@ -1,0 +1,295 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/auth"
+	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/engine"
+	"github.com/lancerest/lancerest/internal/openapi"
+)
+
+// Options say what a handler serves. Catalog is required.
+type Options struct {
+	Catalog       *catalog.Catalog
+	Engine        engine.Engine      // default engine.None
+	Authenticator auth.Authenticator // default auth.Open
+	Logger        *slog.Logger       // default: nothing is logged
+	// Version stands in the published OpenAPI document.
+	Version string
+	// BodyMax bounds a JSON body, in bytes, before and after decompression (default 32 MiB).
+	BodyMax int64
+}
+
+// Handler serves the operations and the few paths beside them: /healthz, /readyz and /openapi.json. Create it with New.
+type Handler struct {
+	opts     Options
+	router   *router
+	binders  map[string]*binder
+	document []byte
+	draining atomic.Bool
+	inFlight sync.WaitGroup
+	entering sync.RWMutex // held to enter, so that Wait sees all who did
+}
+
+// New returns a handler. It fails only if the OpenAPI document cannot be made from the operations.
+func New(opts Options) (*Handler, error) {
+	if opts.Engine == nil {
+		opts.Engine = engine.None{}
+	}
+	if opts.Authenticator == nil {
+		opts.Authenticator = auth.Open{Key: opts.Catalog.Secret()}
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.BodyMax == 0 {
+		opts.BodyMax = 32 << 20
+	}
+	document, err := openapi.Document(opts.Version, Status)
+	if err != nil {
+		return nil, fmt.Errorf("make the OpenAPI document: %w", err)
+	}
+	h := &Handler{opts: opts, binders: map[string]*binder{}, document: document}
+	table := rows(opts.Catalog, opts.Engine)
+	for _, row := range table {
+		h.binders[row.op.Name] = newBinder(row.op, opts.BodyMax)
+	}
+	h.router = newRouter(table)
+	return h, nil
+}
+
+// Drain makes every request from now on fail with 503 code 17, before it has any effect; those under way go on (C11).
+func (h *Handler) Drain() {
+	h.entering.Lock()
+	h.draining.Store(true)
+	h.entering.Unlock()
+}
+
+// Wait returns when no operation is under way any more, or when ctx ends, with its error. Call Drain first.
+func (h *Handler) Wait(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		h.inFlight.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for requests under way: %w", ctx.Err())
+	}
+}
+
+// enter counts an operation as under way, unless the handler is draining.
+func (h *Handler) enter() bool {
+	h.entering.RLock()
+	defer h.entering.RUnlock()
+	if h.draining.Load() {
+		return false
+	}
+	h.inFlight.Add(1)
+	return true
+}
+
+// answer is what a request came to.
+type answer struct {
+	status    int
+	body      []byte
+	operation string
+	target    []string
+	err       error
+}
+
+// ServeHTTP answers one request and logs one line about it, which never holds a secret: no body, no query, no header.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	id := requestID(r)
+	a := h.serve(w, r)
+	w.Header().Set("X-Request-Id", id)
+	if a.err != nil {
+		_, a.status, _ = failure(a.err, id)
+		writeError(w, a.err, id)
+	} else if a.body == nil {
+		w.Header().Set("Content-Length", "0")
+		w.WriteHeader(a.status)
+	} else {
+		writeJSON(w, a.status, a.body)
+	}
+	h.log(r.Context(), a, id, time.Since(start))
+}
+
+// requestID takes over the id that a client sends, if it is a sane one, so that both sides' logs agree.
+func requestID(r *http.Request) string {
+	given := r.Header.Get("x-request-id")
+	if given == "" || len(given) > 128 {
+		return uuid.NewString()
+	}
+	for _, c := range []byte(given) {
+		if c <= ' ' || c > '~' {
+			return uuid.NewString()
+		}
+	}
+	return given
+}
+
+func (h *Handler) log(ctx context.Context, a answer, id string, took time.Duration) {
+	level := slog.LevelInfo
+	if a.status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	if !h.opts.Logger.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("request", id), slog.String("operation", a.operation), slog.Any("id", a.target),
+		slog.Int("status", a.status), slog.Duration("took", took),
+	}
+	if a.err != nil {
+		attrs = append(attrs, slog.Int("code", int(api.CodeOf(a.err))), slog.String("error", describeCause(a.err)))
+	}
+	h.opts.Logger.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// describeCause is an error's text with the causes that its receiver is not told.
+func describeCause(err error) string {
+	text := err.Error()
+	var e *api.Error
+	if errors.As(err, &e) && e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
+	return text
+}
+
+// serve performs a request and turns a panic into an error of code 18.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (a answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if a, done := h.serveBeside(r); done {
+		return a
+	}
+	if !h.enter() {
+		a.err = api.Errorf(api.CodeServiceUnavailable, "the server is shutting down and takes no new requests; try again")
+		return a
+	}
+	defer h.inFlight.Done()
+	m, err := h.router.find(r.Method, r.URL.EscapedPath())
+	if err != nil {
+		a.err = err
+		return a
+	}
+	a.operation = m.row.op.Name
+	a.err = h.perform(w, r, m, &a)
+	return a
+}
+
+// perform binds, calls and encodes one operation.
+func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *answer) error {
+	d := dialectOf(r)
+	request, err := h.binders[m.row.op.Name].bind(w, r, m, d.delimiter)
+	if err != nil {
+		return err
+	}
+	if t, ok := request.(interface{ AsTarget() *api.Target }); ok {
+		a.target = t.AsTarget().ID
+	}
+	caller := request.(interface{ AsCaller() *api.Caller }).AsCaller()
+	principal, err := h.opts.Authenticator.Authenticate(r.Context(), credentials(r.Header, caller.Identity))
+	if err != nil {
+		return err
+	}
+	caller.Identity, caller.Context = nil, contextOf(r.Header, caller.Context)
+	ctx := withDialect(auth.WithPrincipal(r.Context(), principal), d)
+	response, err := m.row.call(ctx, request)
+	if err != nil {
+		drain(r.Body, m.row.op.Body)
+		return err
+	}
+	a.status = m.row.op.Success
+	if m.row.op.Returns == api.ReturnsNothing {
+		return nil
+	}
+	a.body, err = encode(response, d)
+	return err
+}
+
+// drainMax is how much of an Arrow stream that nobody wants is read before the answer: clients that send first and read later
+// would otherwise see a broken connection instead of it.
+const drainMax = 64 << 20
+
+func drain(body io.Reader, kind api.BodyKind) {
+	if kind == api.ArrowBody {
+		_, _ = io.CopyN(io.Discard, body, drainMax)
+	}
+}
+
+// encode writes an answer as JSON. LanceDB's SDK wants the tags bare (client contract, fact 101).
+func encode(response any, d dialect) ([]byte, error) {
+	if tags, ok := response.(*api.ListTableTagsResponse); ok && d.cloud {
+		response = tags.Tags
+	}
+	body, err := json.Marshal(response)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", reflect.TypeOf(response), err)
+	}
+	return body, nil
+}
+
+// serveBeside answers the paths that are no operations.
+func (h *Handler) serveBeside(r *http.Request) (answer, bool) {
+	a := answer{status: http.StatusOK}
+	switch r.URL.Path {
+	case "/healthz":
+		a.operation, a.body = "healthz", []byte(`{"status":"live"}`)
+	case "/readyz":
+		a.operation = "readyz"
+		a.status, a.body = h.ready(r.Context())
+	case "/openapi.json":
+		a.operation, a.body = "openapi", h.document
+	default:
+		return a, false
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		e := edge(http.StatusMethodNotAllowed, "method %s is not allowed here: use GET", r.Method)
+		e.allow = "GET, HEAD"
+		a.err = e
+	}
+	return a, true
+}
+
+// readyMax bounds how long the state may take to answer before the server counts as not ready.
+const readyMax = 5 * time.Second
+
+// ready says whether requests can be served, naming the component that keeps them from it (case C11).
+func (h *Handler) ready(ctx context.Context) (int, []byte) {
+	ctx, cancel := context.WithTimeout(ctx, readyMax)
+	defer cancel()
+	state, status := "ok", http.StatusOK
+	if err := h.opts.Catalog.Ping(ctx); err != nil {
+		h.opts.Logger.LogAttrs(ctx, slog.LevelError, "not ready", slog.String("component", "state"), slog.String("error", err.Error()))
+		state, status = "unreachable, or of an unexpected schema", http.StatusServiceUnavailable
+	}
+	serving := "ok"
+	if h.draining.Load() {
+		serving, status = "shutting down", http.StatusServiceUnavailable
+	}
+	body, _ := json.Marshal(map[string]any{"ready": status == http.StatusOK, "components": map[string]string{"state": state, "serving": serving}})
+	return status, body
+}
