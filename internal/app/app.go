@@ -1,0 +1,257 @@
+// Package app puts a server together: configuration in, running server out. It is the only importer of implementations.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/httpapi"
+	"github.com/lancerest/lancerest/internal/jobs"
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/objstore/local"
+	"github.com/lancerest/lancerest/internal/store"
+	"github.com/lancerest/lancerest/internal/store/sqlstore"
+)
+
+// Config says how to serve. Zero values mean the defaults.
+type Config struct {
+	// Data is the directory of the state, and of tables unless Root says otherwise (default "lancerest-data"). It is made if missing.
+	Data string
+	// Root is the directory under which tables live (default Data/tables). It is made if missing.
+	Root string
+	// Listen is the address to serve on (default 127.0.0.1:2333; port 0 picks a free one).
+	Listen string
+	// Insecure allows an address that is not loopback although nobody is authenticated.
+	Insecure bool
+	// Version of the binary, for the published document.
+	Version string
+	// Logger receives what operators need to know (default: nothing).
+	Logger *slog.Logger
+	// Drain bounds how long requests under way may take once the server is asked to stop (default 30 s).
+	Drain time.Duration
+}
+
+// The timeouts of connections. Clients keep connections for up to 300 s and do not retry on one that was closed under their hands
+// (client contract, trap 22), so that idle ones live longer than that.
+const (
+	headerTimeout = 30 * time.Second
+	idleTimeout   = 620 * time.Second
+	headerMax     = 64 << 10
+)
+
+// App is a server that has its state open and its address bound. Create it with New, then Run it, then Close it.
+type App struct {
+	config   Config
+	root     lance.Location
+	store    store.Store
+	catalog  *catalog.Catalog
+	runner   *jobs.Runner
+	handler  *httpapi.Handler
+	server   *http.Server
+	listener net.Listener
+	closing  sync.Once
+	closed   error
+}
+
+// New opens the state, migrating it if it is older than the binary, and binds the address, so that a port in use is an error
+// here and not a line in the log later. On an error nothing stays open.
+func New(ctx context.Context, config Config) (*App, error) {
+	setDefaults(&config)
+	if err := checkListen(config); err != nil {
+		return nil, err
+	}
+	a := &App{config: config}
+	if err := a.open(ctx); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+func setDefaults(c *Config) {
+	if c.Data == "" {
+		c.Data = "lancerest-data"
+	}
+	if c.Root == "" {
+		c.Root = filepath.Join(c.Data, "tables")
+	}
+	if c.Listen == "" {
+		c.Listen = "127.0.0.1:2333"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Drain == 0 {
+		c.Drain = 30 * time.Second
+	}
+}
+
+// checkListen refuses to serve beyond this machine as long as anybody may do everything.
+func checkListen(c Config) error {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen address %q: it must be HOST:PORT, such as 127.0.0.1:2333: %w", c.Listen, err)
+	}
+	ip := net.ParseIP(host)
+	if host == "localhost" || ip != nil && ip.IsLoopback() || c.Insecure {
+		return nil
+	}
+	return fmt.Errorf("listen address %q can be reached from other machines, and there is no authentication yet: listen on 127.0.0.1, or add --insecure if everybody who can reach it may do everything", c.Listen)
+}
+
+func (a *App) open(ctx context.Context) error {
+	if err := a.openRoot(); err != nil {
+		return err
+	}
+	state, err := sqlstore.OpenSQLite(ctx, sqlstore.Options{Path: filepath.Join(a.config.Data, "catalog.db")})
+	if err != nil {
+		return err
+	}
+	a.store = state
+	objects, err := local.New(local.Options{})
+	if err != nil {
+		return err
+	}
+	a.runner = jobs.New(jobs.Options{
+		Store: state, Logger: a.config.Logger,
+		Run: func(ctx context.Context, job store.Job) error { return a.catalog.RunJob(ctx, job) },
+	})
+	a.catalog, err = catalog.New(ctx, catalog.Options{
+		Store: state, Roots: []catalog.Root{{Location: a.root, Objects: objects}}, Notify: a.notify, Wake: a.runner.Wake,
+	})
+	if err != nil {
+		return err
+	}
+	a.handler, err = httpapi.New(httpapi.Options{Catalog: a.catalog, Logger: a.config.Logger, Version: a.config.Version})
+	if err != nil {
+		return err
+	}
+	a.server = &http.Server{
+		Handler: a.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,
+		ErrorLog: slog.NewLogLogger(a.config.Logger.Handler(), slog.LevelWarn),
+	}
+	a.listener, err = net.Listen("tcp", a.config.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	return nil
+}
+
+// openRoot makes the directories and the root's location, with symbolic links resolved: clients see the same path whichever way
+// the server was told.
+func (a *App) openRoot() error {
+	for _, dir := range []string{a.config.Data, a.config.Root} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make directory: %w", err)
+		}
+	}
+	abs, err := filepath.Abs(a.config.Root)
+	if err != nil {
+		return fmt.Errorf("root %q: %w", a.config.Root, err)
+	}
+	if abs, err = filepath.EvalSymlinks(abs); err != nil {
+		return fmt.Errorf("root %q: %w", a.config.Root, err)
+	}
+	a.root, err = lance.ParseLocation(filepath.ToSlash(abs))
+	return err
+}
+
+// notify logs what happened to tables without anybody asking for it.
+func (a *App) notify(ctx context.Context, e catalog.Event) {
+	level := slog.LevelInfo
+	if e.Kind == catalog.EventAborted || e.Kind == catalog.EventZombie || e.Kind == catalog.EventSkipped {
+		level = slog.LevelWarn
+	}
+	a.config.Logger.LogAttrs(ctx, level, string(e.Kind), slog.String("table", e.Table), slog.Int64("version", int64(e.Version)),
+		slog.String("transaction", string(e.Transaction)), slog.String("detail", e.Detail))
+}
+
+// URL is where the server can be reached.
+func (a *App) URL() string { return "http://" + a.listener.Addr().String() }
+
+// Root is where new tables go.
+func (a *App) Root() string { return a.root.String() }
+
+// recoverEvery is how often the background looks for transactions that nobody finished.
+const recoverEvery = 30 * time.Second
+
+// Run serves until ctx ends, then stops gracefully: requests under way end, new ones get 503 code 17 (case J8). It returns nil after
+// a graceful stop. Transactions that an earlier process left pending are finished first of all in the background.
+func (a *App) Run(ctx context.Context) error {
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { a.runner.Run(background) })
+	wg.Go(func() { a.recover(background) })
+	served := make(chan error, 1)
+	go func() { served <- a.server.Serve(a.listener) }()
+	var err error
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		err = a.stop(served)
+	}
+	stop()
+	wg.Wait()
+	return err
+}
+
+// stop lets requests under way end. While they do the listener stays open, so that others are told what is going on.
+func (a *App) stop(served <-chan error) error {
+	a.config.Logger.Info("stopping: requests under way may end, new ones are refused")
+	a.handler.Drain()
+	ctx, cancel := context.WithTimeout(context.Background(), a.config.Drain)
+	defer cancel()
+	err := errors.Join(a.handler.Wait(ctx), a.server.Shutdown(ctx))
+	if s := <-served; !errors.Is(s, http.ErrServerClosed) {
+		err = errors.Join(err, s)
+	}
+	return err
+}
+
+// recover finishes what was left pending, at once after the start, then from time to time (C7).
+func (a *App) recover(ctx context.Context) {
+	scope := catalog.RecoverAll
+	ticker := time.NewTicker(recoverEvery)
+	defer ticker.Stop()
+	for {
+		if n, err := a.catalog.Recover(ctx, scope); err != nil && ctx.Err() == nil {
+			a.config.Logger.LogAttrs(ctx, slog.LevelError, "pending transactions could not all be finished", slog.Int("found", n), slog.String("error", err.Error()))
+		}
+		scope = catalog.RecoverStale
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Close releases everything, waiting for commits in flight. It may be called twice, and before Run.
+func (a *App) Close() error {
+	a.closing.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), a.config.Drain)
+		defer cancel()
+		var errs []error
+		if a.listener != nil {
+			if err := a.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+				errs = append(errs, err)
+			}
+		}
+		if a.catalog != nil {
+			errs = append(errs, a.catalog.Close(ctx))
+		}
+		if a.store != nil {
+			errs = append(errs, a.store.Close())
+		}
+		a.closed = errors.Join(errs...)
+	})
+	return a.closed
+}
