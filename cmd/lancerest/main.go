@@ -1,0 +1,29 @@
+// Command lancerest is the catalog server for Lance tables and what goes with it; one file a subcommand.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+type commands struct {
+	Serve   serveCommand   `cmd:"" help:"Serve the catalog."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var c commands
+	parsed := kong.Parse(&c,
+		kong.Name("lancerest"),
+		kong.Description("A catalog server for Lance tables that commits new versions of many tables in one atomic step."),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.UsageOnError(),
+	)
+	parsed.FatalIfErrorf(parsed.Run())
+}
