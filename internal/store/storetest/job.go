@@ -1,0 +1,111 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+func (s suite) jobs(t *testing.T) {
+	s.run(t, "Jobs/of a kind, in order of ids, every limit", func(h *harness) {
+		var want []store.Job
+		for range 5 {
+			want = append(want, h.job("purge", time.UnixMilli(1_750_000_000_000).UTC()))
+			h.job("other", time.Time{})
+		}
+		for limit := 1; limit <= len(want)+1; limit++ {
+			var got []store.Job
+			var after lance.ObjectID
+			for more := true; more; {
+				list := read(h, func(r store.Reader) ([]store.Job, error) { return r.Jobs("purge", after, limit) })
+				got = append(got, list...)
+				if more = len(list) == limit; more {
+					after = list[limit-1].ID
+				}
+			}
+			h.equal(fmt.Sprintf("limit %d", limit), got, want)
+		}
+	})
+	s.runAt(t, "LeaseJobs/due ones, oldest first", func(h *harness, now *time.Time) {
+		begin := *now
+		late := h.job("a", begin.Add(-time.Second))
+		early := h.job("b", begin.Add(-time.Minute))
+		soon := h.job("c", begin.Add(time.Second))
+		always := h.job("d", time.Time{})
+		h.equal("limit", jobIDs(h.lease(2, time.Minute)), []lance.ObjectID{always.ID, early.ID})
+		h.equal("the rest", jobIDs(h.lease(10, time.Minute)), []lance.ObjectID{late.ID})
+		h.equal("leased", jobIDs(h.lease(10, time.Minute)), []lance.ObjectID(nil))
+		*now = begin.Add(time.Second)
+		h.equal("at its time", jobIDs(h.lease(10, time.Minute)), []lance.ObjectID{soon.ID})
+		*now = begin.Add(time.Minute)
+		h.equal("after the lease", jobIDs(h.lease(10, time.Hour)), []lance.ObjectID{late.ID, early.ID, always.ID})
+	})
+	s.runAt(t, "JobsDue/at RunAt and later", func(h *harness, now *time.Time) {
+		due := func(at time.Time) bool {
+			return read(h, func(r store.Reader) (bool, error) { return r.JobsDue(at) })
+		}
+		h.equal("without jobs", due(now.Add(time.Hour)), false)
+		h.job("a", *now)
+		h.equal("before", due(now.Add(-time.Millisecond)), false)
+		h.equal("at", due(*now), true)
+		h.equal("later", due(now.Add(time.Hour)), true)
+		h.lease(1, time.Minute)
+		h.equal("leased", due(*now), false)
+	})
+	s.runAt(t, "RetryJob/counts, keeps the error, waits", func(h *harness, now *time.Time) {
+		job := h.job("a", *now)
+		h.lease(1, time.Minute)
+		again := now.Add(time.Second)
+		h.update(func(tx store.Tx) error { return tx.RetryJob(job.ID, "first", *now) })
+		h.update(func(tx store.Tx) error { return tx.RetryJob(job.ID, "no é", again) })
+		h.equal("before", jobIDs(h.lease(1, time.Minute)), []lance.ObjectID(nil))
+		job.Attempts, job.LastErr, job.RunAt = 2, "no é", again
+		h.equal("job", read(h, func(r store.Reader) ([]store.Job, error) { return r.Jobs("a", 0, 2) }), []store.Job{job})
+		*now = again
+		h.equal("at its time", jobIDs(h.lease(1, time.Minute)), []lance.ObjectID{job.ID})
+	})
+	s.run(t, "RetryJob/DeleteJob/a job that is gone is left alone", func(h *harness) {
+		job, kept := h.job("a", time.Time{}), h.job("a", time.Time{})
+		for range 2 {
+			h.update(func(tx store.Tx) error { return tx.DeleteJob(job.ID) })
+			h.update(func(tx store.Tx) error { return tx.RetryJob(job.ID, "x", time.Time{}) })
+		}
+		h.equal("jobs", read(h, func(r store.Reader) ([]store.Job, error) { return r.Jobs("a", 0, 9) }), []store.Job{kept})
+	})
+}
+
+// runAt runs a subtest on a fresh store whose clock the subtest sets.
+func (s suite) runAt(t *testing.T, name string, fn func(h *harness, now *time.Time)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		now := time.UnixMilli(1_750_000_000_000).UTC()
+		o := s.options
+		o.Now = func() time.Time { return now }
+		fn(s.harness(t, o), &now)
+	})
+}
+
+// job adds a job and returns it.
+func (h *harness) job(kind string, runAt time.Time) store.Job {
+	h.Helper()
+	return wrote(h, func(tx store.Tx) (store.Job, error) {
+		job := store.Job{ID: tx.NewID(), Kind: kind, Payload: `{"table":7}`, RunAt: runAt}
+		return job, tx.InsertJob(job)
+	})
+}
+
+func (h *harness) lease(limit int, lease time.Duration) []store.Job {
+	h.Helper()
+	return wrote(h, func(tx store.Tx) ([]store.Job, error) { return tx.LeaseJobs(limit, lease) })
+}
+
+func jobIDs(jobs []store.Job) []lance.ObjectID {
+	var ids []lance.ObjectID
+	for _, job := range jobs {
+		ids = append(ids, job.ID)
+	}
+	return ids
+}
