@@ -26,6 +26,9 @@ type Options struct {
 	RunTwice bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+
+	// unsynced gives up durability; only this package's tests set it, which open hundreds of catalogs.
+	unsynced bool
 }
 
 // SQLite is a store.Store in one SQLite file. One goroutine owns the only connection that writes and commits the closures
@@ -71,6 +74,11 @@ func (s *SQLite) open(ctx context.Context, o Options) error {
 	conn, err := openSQLiteConn(ctx, o.Path, writerPragmas)
 	if err != nil {
 		return err
+	}
+	if o.unsynced {
+		if err := conn.db.Exec(`PRAGMA synchronous = OFF`); err != nil {
+			return errors.Join(err, conn.close())
+		}
 	}
 	if err := migrate(conn, o.Now); err != nil {
 		return errors.Join(err, conn.close())
