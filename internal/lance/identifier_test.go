@@ -31,7 +31,7 @@ func TestCheckName(t *testing.T) {
 			t.Errorf("CheckName(%q) = %v, want nil", name, err)
 		}
 	}
-	for _, tc := range []struct{ name, name2, want string }{
+	for _, tc := range []struct{ name, input, want string }{
 		{"empty", "", "is empty"},
 		{"dot", ".", "reserved"},
 		{"dots", "..", "reserved"},
@@ -46,10 +46,11 @@ func TestCheckName(t *testing.T) {
 		{"not UTF-8", "\xff", "UTF-8"},
 		{"too long", strings.Repeat("x", 5000), "5000 bytes"},
 		{"too long in bytes only", strings.Repeat("é", 128), "256 bytes"},
+		{"too long to be quoted whole", "a" + strings.Repeat("é", 200), `é"… (401 bytes)`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			err := lance.CheckName(tc.name2)
+			err := lance.CheckName(tc.input)
 			wantInvalid(t, err, tc.want)
 			if len(err.Error()) > 250 {
 				t.Errorf("message has %d bytes, want a short one", len(err.Error()))
