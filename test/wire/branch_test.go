@@ -50,14 +50,25 @@ func TestFirstCommitOfABranch(t *testing.T) {
 	}
 }
 
-// TestBranchWithItsFile starts at the version that the file names.
+// TestBranchWithItsFile starts at the version that the file names, or the one after.
 func TestBranchWithItsFile(t *testing.T) {
 	t.Parallel()
 	tb := newTable(t)
 	tb.commit(t, 1, 3)
 	tb.writeBranch(t, "dev", 2)
-	suite.send(t, "CreateTableVersion", tb.id, tb.stagedOn(t, "dev", 3)).fails(t, conflict)
+	for _, wrong := range []int64{1, 4} {
+		suite.send(t, "CreateTableVersion", tb.id, tb.stagedOn(t, "dev", wrong)).fails(t, conflict)
+	}
 	suite.send(t, "CreateTableVersion", tb.id, tb.stagedOn(t, "dev", 2)).ok(t)
+}
+
+// TestDeletedBranch: a chain that has versions and no reference file is what a deleted branch leaves; nothing is added to it.
+func TestDeletedBranch(t *testing.T) {
+	t.Parallel()
+	tb := newTable(t)
+	tb.commit(t, 1, 2)
+	suite.send(t, "CreateTableVersion", tb.id, tb.stagedOn(t, "dev", 2)).ok(t)
+	mentions(t, suite.send(t, "CreateTableVersion", tb.id, tb.stagedOn(t, "dev", 3)).fails(t, branchNotFound), "dev")
 }
 
 // TestBranchNames: what Lance forbids is refused; absent, "" and "main" are main.
@@ -74,7 +85,7 @@ func TestBranchNames(t *testing.T) {
 	if got := numbers(t, suite.send(t, "ListTableVersions", tb.id, nil, andQuery("branch=main")).ok(t)); len(got) != 3 {
 		t.Errorf("versions of main = %v, want three", got)
 	}
-	for _, branch := range []string{"..", "../x", "a/../b", "/a", "a/", "a//b", "a b", "x.lock", "a\\b", "é", "a\x00"} {
+	for _, branch := range []string{"..", "../x", "a/../b", "/a", "a/", "a//b", "a b", "x.lock", "a\\b", "a\x00"} {
 		body := obj{"version": 1, "branch": branch, "manifest_path": tb.rel + "/tree/" + branch + "/_versions/" + finalName(1) + "-" + uuid4()}
 		suite.send(t, "CreateTableVersion", tb.id, body).fails(t, invalidInput)
 		for _, op := range []string{"DescribeTableVersion", "BatchDeleteTableVersions"} {
@@ -183,6 +194,7 @@ func TestAttachRefusals(t *testing.T) {
 	batch.fails(t, invalidTableState)
 	attach(tb, 1, publish(other, manifestSpec{version: detached(2)})).fails(t, invalidInput)
 	attach(tb, 1, tb.rel+"/_versions/"+finalName(detached(3))).fails(t, invalidInput)
+	attach(tb, 1, publish(tb, manifestSpec{version: detached(5), read: 7})).fails(t, conflict) // made from another version: it would undo those between
 	good := publish(tb, manifestSpec{version: detached(4)})
 	attach(tb, 2, good).fails(t, conflict)
 	if got := tb.versions(t, ""); len(got) != 0 {

@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -38,10 +39,9 @@ const (
 	versionNotFound       = 11
 	invalidInput          = 13
 	conflict              = 14
-	internalError         = 18
 	invalidTableState     = 19
 	branchNotFound        = 22
-	maxCode               = 23
+	branchExists          = 23
 	defaultDelimiterQuery = "delimiter=%24"
 )
 
@@ -52,7 +52,7 @@ func statusOf(code int) int {
 		return http.StatusNotAcceptable
 	case namespaceNotFound, tableNotFound, 6, tagNotFound, transactionNotFound, versionNotFound, 12, branchNotFound:
 		return http.StatusNotFound
-	case namespaceExists, namespaceNotEmpty, tableExists, 7, tagExists, conflict, invalidTableState, maxCode:
+	case namespaceExists, namespaceNotEmpty, tableExists, 7, tagExists, conflict, invalidTableState, branchExists:
 		return http.StatusConflict
 	case invalidInput, 20:
 		return http.StatusBadRequest
@@ -166,7 +166,7 @@ func (e *environment) do(t *testing.T, c call) answer {
 	if c.body != nil {
 		body = bytes.NewReader(c.body)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), c.method, u.String(), body)
+	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), c.method, u.String(), body)
 	if err != nil {
 		t.Fatalf("make request %s %s: %v", c.method, c.path, err)
 	}

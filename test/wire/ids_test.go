@@ -261,6 +261,9 @@ func TestNameWithTheUsualDelimiter(t *testing.T) {
 	suite.send(t, "CreateNamespace", child(ns, "a"), nil).ok(t)
 	describeAt(t, ns[0]+"$a$b", "%24").fails(t, tableNotFound)
 	suite.send(t, "ListTables", ns, nil, query("delimiter=%1F")).ok(t)
+	suite.send(t, "ListAllTables", nil, nil).ok(t) // such a name must not take the list of all tables from everybody else
+	suite.send(t, "ListAllTables", nil, nil, query("delimiter=%1F")).ok(t)
+	suite.send(t, "DropTable", nil, nil, at("/v1/table/{id}/drop", segment, "%1F")).ok(t)
 }
 
 // TestDuckDBStyleID: one client sends the whole joined id as one element of the body, even for namespaces three levels deep.

@@ -20,6 +20,7 @@ const (
 	fieldTimestamp     = 7
 	fieldReaderFlags   = 9
 	fieldWriterFlags   = 10
+	fieldTransaction   = 12
 	fieldWriterVersion = 13
 	fieldDataFormat    = 15
 	fieldConfig        = 16
@@ -28,6 +29,7 @@ const (
 // manifestSpec says what manifest to write.
 type manifestSpec struct {
 	version                  int64
+	read                     int64 // the version that the writer read, which its transaction file is named after
 	readerFlags, writerFlags uint64
 	mark                     string // makes the content unique; random when empty
 }
@@ -58,6 +60,7 @@ func manifestBytes(spec manifestSpec) []byte {
 	if spec.writerFlags != 0 {
 		m = appendVarint(m, fieldWriterFlags, spec.writerFlags)
 	}
+	m = appendString(m, fieldTransaction, strconv.FormatInt(spec.read, 10)+"-"+spec.mark+".txn")
 	m = appendBytes(m, fieldWriterVersion, writer)
 	m = appendBytes(m, fieldDataFormat, format)
 	m = appendBytes(m, fieldConfig, config)

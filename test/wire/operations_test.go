@@ -73,7 +73,7 @@ func tableOperations() []operation {
 			codes: []int{namespaceNotFound, invalidInput}},
 		{name: "ListAllTables", method: get, path: "/v1/table", codes: []int{invalidInput}},
 		{name: "RegisterTable", method: post, path: "/v1/table/{id}/register", kind: tableID, json: true,
-			sample: obj{"location": "file:///nowhere/t.lance"}, wrong: obj{"location": 1, "mode": 1, "properties": "x"},
+			sample: obj{"location": "nothing_there.lance"}, wrong: obj{"location": 1, "mode": 1, "properties": "x"},
 			codes: []int{namespaceNotFound, tableExists, invalidInput}},
 		{name: "DeclareTable", method: post, path: "/v1/table/{id}/declare", kind: tableID, json: true,
 			wrong: obj{"location": list{}, "vend_credentials": "yes", "properties": obj{"a": 1}},

@@ -125,8 +125,8 @@ func TestTagOnABranch(t *testing.T) {
 	tb := newTable(t)
 	tb.commit(t, 1, 2)
 	suite.send(t, "CreateTableVersion", tb.id, tb.stagedOn(t, "dev", 2)).ok(t)
-	suite.send(t, "CreateTableVersion", tb.id, tb.stagedOn(t, "dev", 3)).ok(t)
 	tb.writeBranch(t, "dev", 2)
+	suite.send(t, "CreateTableVersion", tb.id, tb.stagedOn(t, "dev", 3)).ok(t)
 	suite.send(t, "CreateTableTag", tb.id, obj{"tag": "ondev", "version": 3, "branch": "dev"}).ok(t)
 	got := suite.send(t, "GetTableTagVersion", tb.id, obj{"tag": "ondev"}).ok(t)
 	if got.num(t, "version") != 3 || got["branch"] != "dev" {

@@ -224,7 +224,6 @@ func TestRename(t *testing.T) {
 		suite.send(t, "RenameTable", tb.id, obj{"new_table_name": "b", "new_namespace_id": list{"absent_" + token()}}).fails(t, namespaceNotFound)
 		suite.send(t, "RenameTable", tb.id, obj{"new_table_name": "b", "new_namespace_id": list{""}}).fails(t, invalidInput)
 		suite.send(t, "RenameTable", tb.id, nil).fails(t, invalidInput)
-		suite.send(t, "RenameTable", tb.id, obj{"new_table_name": "b", "new_namespace_id": child(ns, "other"), "new_namespace": ns}).fails(t, invalidInput)
 		suite.send(t, "TableExists", tb.id, nil).empty(t)
 	})
 }
