@@ -32,6 +32,7 @@ func (c *Catalog) prepare(ctx context.Context, works []*work, where naming) erro
 	if err != nil {
 		return err
 	}
+	chainAttached(works)
 	branches, err := c.branchStates(ctx, works)
 	if err != nil {
 		return err
@@ -73,26 +74,58 @@ func (c *Catalog) checkReferred(ctx context.Context, works []*work, where naming
 	return nil
 }
 
-// knownSlots tells which slots have a row, so that storage need not be asked who owns them.
+// knownSlots tells which slots have a row, so that storage need not be asked who owns them, and notes for a version to attach
+// which detached version its predecessor was.
 func (c *Catalog) knownSlots(ctx context.Context, works []*work) (map[lance.Slot]bool, error) {
 	creates := creating(works)
 	slots := make([]lance.Slot, len(creates))
 	for i, w := range creates {
 		slots[i] = w.slot
 	}
-	known := map[lance.Slot]bool{}
-	err := c.view(ctx, func(r store.Reader) error {
-		rows, err := r.Versions(slots)
-		if err != nil {
-			return err
+	for _, w := range creates {
+		if w.attach {
+			slots = append(slots, lance.Slot{Chain: w.slot.Chain, Number: w.version - 1})
 		}
-		clear(known)
-		for i, row := range rows {
-			known[slots[i]] = row.Number != 0
-		}
-		return nil
+	}
+	var rows []lance.Version
+	err := c.view(ctx, func(r store.Reader) (err error) {
+		rows, err = r.Versions(slots)
+		return err
 	})
-	return known, err
+	if err != nil {
+		return nil, err
+	}
+	known := map[lance.Slot]bool{}
+	before := map[lance.Slot]lance.Version{}
+	for i, row := range rows {
+		known[slots[i]] = row.Number != 0
+		before[slots[i]] = row
+	}
+	for _, w := range creates {
+		w.after = nil
+		if row := before[lance.Slot{Chain: w.slot.Chain, Number: w.version - 1}]; w.attach && row.Number != 0 {
+			w.follow(row.Staged, row.Number)
+		}
+	}
+	return known, nil
+}
+
+// chainAttached notes which versions to attach follow others of the same commit.
+func chainAttached(works []*work) {
+	last := map[lance.Chain]*work{}
+	for _, w := range creating(works) {
+		if before := last[w.slot.Chain]; before != nil && before.attach && w.attach {
+			w.follow(before.staged, before.version)
+		}
+		last[w.slot.Chain] = w
+	}
+}
+
+// follow notes that the version to attach stands after a detached one that was attached, if that is what the staged name says.
+func (w *work) follow(staged string, number lance.VersionNumber) {
+	if d, _, final := lance.ParseManifestName(staged); final && d.Detached() {
+		w.after = map[lance.VersionNumber]lance.VersionNumber{d: number}
+	}
 }
 
 // prepareOne reads a staged manifest: it must exist, be whole, and be of the version that it is to become. Feature flags are
@@ -112,7 +145,7 @@ func (c *Catalog) prepareOne(ctx context.Context, w *work, where naming) error {
 	case err != nil:
 		return storageError("read the staged manifest "+w.manifestPath, err)
 	}
-	published, fault := publishable(data, w.staged, w.version, w.attach)
+	published, fault := w.publishable(data)
 	if fault != nil {
 		fault.Message = fmt.Sprintf("the staged manifest %q %s", w.manifestPath, fault.Message)
 		w.fault = where.wrap(w, fault)
@@ -127,28 +160,28 @@ func (c *Catalog) prepareOne(ctx context.Context, w *work, where naming) error {
 
 // publishable checks a staged manifest and returns the bytes to publish: its own, or for a detached version that is attached
 // those with only its version number changed (C14). The message of a fault begins after the manifest's name.
-func publishable(data []byte, staged string, v lance.VersionNumber, attach bool) ([]byte, *api.Error) {
+func (w *work) publishable(data []byte) ([]byte, *api.Error) {
 	m, err := lance.ReadManifest(data)
 	if err != nil {
 		return nil, api.Errorf(api.CodeInvalidInput, "is not a whole Lance manifest: %v", err)
 	}
-	want := v
-	if attach {
-		want, _, _ = lance.ParseManifestName(staged)
+	want := w.version
+	if w.attach {
+		want, _, _ = lance.ParseManifestName(w.staged)
 	}
 	if m.Version != want {
 		return nil, api.Errorf(api.CodeInvalidInput, "is of version %d, not of version %d", m.Version, want)
 	}
-	if !attach {
+	if !w.attach {
 		return data, nil
 	}
-	if base := m.ReadVersion; m.ReadVersionKnown && !base.Detached() && base != v-1 {
-		// Published as v it would undo the versions after its base (C14).
-		return nil, api.Errorf(api.CodeConcurrentModification, "was made from version %d and cannot follow version %d: make the change again on that version", base, v-1)
-	}
-	attached, err := lance.AttachVersion(data, v)
-	if err != nil {
-		return nil, api.Errorf(api.CodeInvalidTableState, "cannot be attached as version %d: %v", v, err)
+	attached, err := lance.AttachAfter(data, w.version, w.after)
+	switch {
+	case errors.Is(err, lance.ErrStaleManifest):
+		// Published as this version it would undo the versions after its base.
+		return nil, api.Errorf(api.CodeConcurrentModification, "cannot be attached as version %d: %v", w.version, err)
+	case err != nil:
+		return nil, api.Errorf(api.CodeInvalidTableState, "cannot be attached as version %d: %v", w.version, err)
 	}
 	return attached, nil
 }

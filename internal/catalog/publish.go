@@ -141,7 +141,7 @@ func (c *Catalog) readStaged(ctx context.Context, p place, e lance.Entry) ([]byt
 		return nil, err
 	}
 	if number, _, final := lance.ParseManifestName(e.Staged); final && number != e.Version {
-		if data, err = lance.AttachVersion(data, e.Version); err != nil {
+		if data, err = lance.AttachAfter(data, e.Version, e.After); err != nil {
 			return nil, nil
 		}
 	}

@@ -42,6 +42,8 @@ type Entry struct {
 	Staged  string        `json:"staged,omitempty"`
 	Digest  string        `json:"digest,omitempty"` // hexadecimal, of the bytes to publish
 	Size    int64         `json:"size,omitempty"`
+	// After names, for a detached version that is attached, the detached versions that stand before it in the chain, and as which.
+	After map[VersionNumber]VersionNumber `json:"after,omitempty"`
 	// Timestamp is when the manifest was staged, in milliseconds since the epoch; Metadata is what the writer gave with the version.
 	Timestamp int64             `json:"timestamp,omitempty"`
 	Metadata  map[string]string `json:"metadata,omitempty"`
