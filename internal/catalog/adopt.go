@@ -47,7 +47,7 @@ func (c *Catalog) adoptAll(ctx context.Context, chains []chainPlace, adopted map
 // the catalog, and clients take the next number from a listing of storage (C9). It returns how many it added. Objects
 // that do not parse, or are of another version than their name says, are left alone; contents of aborted transactions are removed (C10).
 func (c *Catalog) adopt(ctx context.Context, cp chainPlace) (int, error) {
-	head, err := c.head(ctx, cp.chain)
+	head, err := c.resolvedHead(ctx, cp.chain)
 	if err != nil {
 		return 0, err
 	}
@@ -60,6 +60,20 @@ func (c *Catalog) adopt(ctx context.Context, cp chainPlace) (int, error) {
 		return 0, err
 	}
 	return c.enter(ctx, cp, finds)
+}
+
+// resolvedHead returns the head of a chain after finishing the transaction that is at it: what was written upon a version that is
+// then aborted must not be judged before that is known.
+func (c *Catalog) resolvedHead(ctx context.Context, chain lance.Chain) (lance.Version, error) {
+	for {
+		head, err := c.head(ctx, chain)
+		if err != nil || head.Number == 0 || head.State != lance.VersionPending {
+			return head, err
+		}
+		if err := c.help(ctx, head.Transaction); err != nil {
+			return head, err
+		}
+	}
 }
 
 // adoptSlot does the same for one version by its number, which may also be detached or below the head.

@@ -43,11 +43,11 @@ type work struct {
 	// fault is the first thing found wrong with the step. It is kept until reserving has seen that the commit is no replay.
 	fault *api.Error
 
-	staged   string // the staged manifest's name in its chain's _versions directory
-	attach   bool   // the staged manifest is a detached version (C14)
+	staged   string                                      // the staged manifest's name in its chain's _versions directory
+	attach   bool                                        // the staged manifest is a detached version (C14)
 	after    map[lance.VersionNumber]lance.VersionNumber // the detached versions attached before it in its chain
-	absent   bool   // there is no staged manifest: only a replay or a conflict can be the answer
-	taken    bool   // storage has an object under the final name, and no row says whose
+	absent   bool                                        // there is no staged manifest: only a replay or a conflict can be the answer
+	taken    bool                                        // storage has an object under the final name, and no row says whose
 	branched branchState
 	data     []byte // what to publish; nil where it is too large to keep
 	digest   lance.Digest

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"math"
 
@@ -307,9 +308,10 @@ func (c *Catalog) rowsAndHead(ctx context.Context, chain lance.Chain, want store
 	return page, head, err
 }
 
-// pruneGone looks at the manifest of every version but the head of main, and marks those pruned whose manifest is gone: clients
-// clean up in storage without telling the catalog (client contract, fact 68). It returns them. Where a branch's head and its
-// reference are both gone, the branch was deleted: its rows are removed.
+// pruneGone looks at the manifest of every version but the head of main, and marks those pruned whose manifest is gone, or is no
+// longer theirs: clients clean up in storage without telling the catalog (client contract, fact 68), and a late write of an
+// aborted transaction may land in a slot that became empty so (C10). It returns them. Where a branch's head and its reference are
+// both gone, the branch was deleted: its rows are removed.
 func (c *Catalog) pruneGone(ctx context.Context, cp chainPlace, versions []lance.Version, head lance.Version) ([]lance.VersionNumber, error) {
 	missing := make([]bool, len(versions))
 	g, gctx := errgroup.WithContext(ctx)
@@ -319,12 +321,9 @@ func (c *Catalog) pruneGone(ctx context.Context, cp chainPlace, versions []lance
 			continue
 		}
 		g.Go(func() error {
-			_, err := cp.place.objects.Head(gctx, cp.place.final(cp.chain.Branch, v.Number, v.Scheme))
-			missing[i] = errors.Is(err, objstore.ErrNotFound)
-			if err != nil && !missing[i] {
-				return storageError("look at a manifest", err)
-			}
-			return nil
+			there, err := c.stillThere(gctx, cp, v)
+			missing[i] = !there
+			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -346,6 +345,37 @@ func (c *Catalog) pruneGone(ctx context.Context, cp chainPlace, versions []lance
 		}
 	}
 	return gone, c.prune(ctx, cp, gone)
+}
+
+// stillThere reports whether a version's manifest is in storage. Where the store calls it another object than when it was published,
+// its content decides: a store that was copied gives everything new names for the same bytes.
+func (c *Catalog) stillThere(ctx context.Context, cp chainPlace, v lance.Version) (bool, error) {
+	key := cp.place.final(cp.chain.Branch, v.Number, v.Scheme)
+	info, err := cp.place.objects.Head(ctx, key)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, storageError("look at "+key, err)
+	}
+	if info.ETag == v.ETag && info.Size == v.Size {
+		return true, nil
+	}
+	data, info, err := cp.place.objects.Get(ctx, key, c.opts.MaxManifest)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, storageError("read "+key, err)
+	}
+	digest := lance.Digest(sha256.Sum256(data))
+	if digest == v.Digest {
+		return true, nil
+	}
+	if _, err := c.removeAborted(ctx, cp.place, info, store.Content{Slot: v.Slot, Digest: digest}); err != nil {
+		return false, storageError("remove "+key, err)
+	}
+	return false, nil
 }
 
 // prune marks versions whose manifests are gone.

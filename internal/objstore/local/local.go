@@ -59,8 +59,8 @@ func New(o Options) (*Store, error) {
 	return &Store{root: strings.TrimSuffix(root, "/") + "/", anonymous: canLinkAnonymous()}, nil
 }
 
-// Get implements objstore.Store. A directory, or anything else that is not a regular file, is ErrNotFound. A file that changes
-// its size while it is read is an error of no kind: the next try reads it whole.
+// Get implements objstore.Store. A directory, or anything else that is not a regular file, is ErrNotFound. A file that is cut
+// short while it is read is an error of no kind: the next try reads it whole.
 func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, objstore.Info, error) {
 	if err := ready(ctx, key); err != nil {
 		return nil, objstore.Info{}, err
@@ -90,8 +90,7 @@ func read(path string, limit int64) ([]byte, *unix.Stat_t, error) {
 	if limit > 0 && stat.Size > limit {
 		return nil, nil, fmt.Errorf("%w: it has %d bytes, the limit is %d", objstore.ErrTooLarge, stat.Size, limit)
 	}
-	// One byte more than there is, so that a file that grows is noticed.
-	buffer := make([]byte, stat.Size+1)
+	buffer := make([]byte, stat.Size)
 	n := 0
 	for n < len(buffer) {
 		var got int
@@ -103,10 +102,10 @@ func read(path string, limit int64) ([]byte, *unix.Stat_t, error) {
 		}
 		n += got
 	}
-	if int64(n) != stat.Size {
-		return nil, nil, errors.New("its size changed while it was read")
+	if n < len(buffer) {
+		return nil, nil, errors.New("it was cut short while it was read")
 	}
-	return buffer[:n:n], &stat, nil
+	return buffer, &stat, nil
 }
 
 // Head implements objstore.Store.

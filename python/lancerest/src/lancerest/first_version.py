@@ -39,8 +39,9 @@ def stage_first_version(table: TableID, info: TableInfo, data: ReaderLike) -> St
 
     OvertakenError if the table turns out to have a version in storage.
     """
+    # Not mode "create": it looks for a version itself, and reports one as a plain OSError.
     transaction = write_fragments(
-        data, info.location, mode="create", return_transaction=True, storage_options=info.storage_options
+        data, info.location, mode="overwrite", return_transaction=True, storage_options=info.storage_options
     )
     stand_in = _StandIn(info)
     lance.LanceDataset.commit(
