@@ -46,8 +46,8 @@ func (c *Catalog) ListTables(ctx context.Context, req *api.ListTablesRequest) (*
 // unsaid reports whether an optional flag was given as false.
 func unsaid(flag *bool) bool { return flag != nil && !*flag }
 
-// ListAllTables lists the ids of all tables of the catalog, joined by the request's delimiter. A table whose path holds the
-// delimiter in one of its names cannot be written that way: the list is refused then (13). Errors: 13.
+// ListAllTables lists the ids of all tables of the catalog, joined by the request's delimiter. A table with the delimiter in one of
+// its names is left out: with that delimiter nobody could address it. Errors: 13.
 func (c *Catalog) ListAllTables(ctx context.Context, req *api.ListTablesRequest, delimiter string) (*api.ListTablesResponse, error) {
 	limit, cur, err := c.openPage(req.Page, "all")
 	if err != nil {
@@ -65,10 +65,9 @@ func (c *Catalog) ListAllTables(ctx context.Context, req *api.ListTablesRequest,
 		}
 		tables, more = cut(tables, limit)
 		for _, t := range tables {
-			if lance.CheckPath(t.Path, delimiter) != nil {
-				return api.Errorf(api.CodeInvalidInput, "table %q cannot be written with the delimiter %q, which one of its names holds: choose another delimiter", []string(t.Path), delimiter)
+			if lance.CheckPath(t.Path, delimiter) == nil {
+				resp.Tables = append(resp.Tables, lance.JoinID(t.Path, delimiter))
 			}
-			resp.Tables = append(resp.Tables, lance.JoinID(t.Path, delimiter))
 			cur.Space, cur.Name = int64(t.Namespace), t.Path.Name()
 		}
 		return nil
@@ -136,10 +135,17 @@ func (c *Catalog) declareStep(ctx context.Context, req *api.DeclareTableRequest)
 	return s, err
 }
 
-// checkTableID refuses the root as a table.
+// checkTableID refuses the root as a table, and names that are none: ids in lists come to the catalog as callers wrote them.
 func checkTableID(id lance.TableID) error {
 	if len(id) == 0 {
 		return api.Errorf(api.CodeInvalidInput, "the id of a table must hold at least its name; it names the root")
+	}
+	return checkPath(id)
+}
+
+func checkPath(id []string) error {
+	if err := lance.CheckPath(id, ""); err != nil {
+		return api.Errorf(api.CodeInvalidInput, "%v", err)
 	}
 	return nil
 }
@@ -332,8 +338,8 @@ func (c *Catalog) RenameTable(ctx context.Context, req *api.RenameTableRequest) 
 		namespace = given
 	}
 	to := append(append(lance.TableID{}, namespace...), req.NewTableName)
-	if err := lance.CheckPath(to, ""); err != nil {
-		return nil, api.Errorf(api.CodeInvalidInput, "%v", err)
+	if err := checkPath(to); err != nil {
+		return nil, err
 	}
 	err := c.update(ctx, func(tx store.Tx) error {
 		t, err := tableAt(tx, from)
@@ -372,6 +378,9 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 	if err != nil {
 		return nil, api.Errorf(api.CodeInvalidInput, "%v", err)
 	}
+	if err := c.registrable(ctx, id, mode); err != nil {
+		return nil, err
+	}
 	t := lance.Table{ID: newObjectID(), Path: id, State: lance.TableLive, Location: location, Properties: req.Properties}
 	versions, err := c.importable(ctx, t)
 	if err != nil {
@@ -393,6 +402,20 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 			return nil, err
 		}
 	}
+}
+
+// registrable looks at the names before storage is read: the namespace exists, and the name is free unless it is to be replaced.
+func (c *Catalog) registrable(ctx context.Context, id lance.TableID, mode string) error {
+	return c.view(ctx, func(r store.Reader) error {
+		if _, err := namespaceAt(r, id.Namespace()); err != nil {
+			return err
+		}
+		there, err := r.Tables([]lance.TableID{id})
+		if err == nil && there[0].ID != 0 && mode == "Create" {
+			err = tableExists(id)
+		}
+		return err
+	})
 }
 
 func (d *dropper) register(t lance.Table, versions []lance.Version, mode string) error {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/lance"
 )
 
 // Status returns the HTTP status of an error code (specification, Errors; client contract, fact 26).
@@ -56,10 +57,13 @@ func edge(status int, format string, args ...any) *edgeError {
 func failure(err error, requestID string) (api.Error, int, string) {
 	var e *api.Error
 	var special *edgeError
+	var input *lance.InvalidError
 	switch {
 	case errors.As(err, &special):
 		e = special.shown
 	case errors.As(err, &e):
+	case errors.As(err, &input):
+		e = api.Errorf(api.CodeInvalidInput, "%v", input)
 	case errors.Is(err, context.Canceled):
 		e = api.Errorf(api.CodeServiceUnavailable, "the request was given up before it was done")
 	case errors.Is(err, context.DeadlineExceeded):

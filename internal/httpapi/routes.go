@@ -9,6 +9,7 @@ import (
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/catalog"
 	"github.com/lancerest/lancerest/internal/engine"
+	"github.com/lancerest/lancerest/internal/lance"
 )
 
 // call performs an operation on its decoded request, a pointer to the operation's request struct.
@@ -36,7 +37,7 @@ func rows(c *catalog.Catalog, e engine.Engine) []row {
 		"TableExists":              on(c.TableExists),
 		"DropTable":                on(c.DropTable),
 		"DeregisterTable":          on(c.DeregisterTable),
-		"RenameTable":              on(c.RenameTable),
+		"RenameTable":              on(renameTable(c)),
 		"DeclareTable":             on(c.DeclareTable),
 		"ListTableVersions":        on(c.ListTableVersions),
 		"CreateTableVersion":       on(c.CreateTableVersion),
@@ -84,6 +85,16 @@ func listAllTables(c *catalog.Catalog) func(context.Context, *api.ListTablesRequ
 			return c.ListTables(ctx, req)
 		}
 		return c.ListAllTables(ctx, req, d.delimiter)
+	}
+}
+
+// renameTable refuses a new name that the caller could not write with its own delimiter (case A2).
+func renameTable(c *catalog.Catalog) func(context.Context, *api.RenameTableRequest) (*api.RenameTableResponse, error) {
+	return func(ctx context.Context, req *api.RenameTableRequest) (*api.RenameTableResponse, error) {
+		if err := lance.CheckPath([]string{req.NewTableName}, dialectFrom(ctx).delimiter); err != nil {
+			return nil, invalid(err)
+		}
+		return c.RenameTable(ctx, req)
 	}
 }
 

@@ -71,6 +71,9 @@ func (s *shape) check(value json.RawMessage, at string) error {
 			return nil
 		}
 		for i, element := range list {
+			if string(element) == "null" {
+				return api.Errorf(api.CodeInvalidInput, "%s[%d] is null: leave it out, or give an object", at, i)
+			}
 			if err := s.element.check(element, fmt.Sprintf("%s[%d]", at, i)); err != nil {
 				return err
 			}
