@@ -37,50 +37,50 @@ type measured struct {
 // so that the document stays true of this catalog.
 func TestDifferences(t *testing.T) {
 	t.Parallel()
-	record := os.Getenv(recordVariable)
-	want := map[string]measured{}
-	for _, m := range readAnswers(t) {
-		want[m.Request] = m
-	}
-	got := map[string]string{}
-	for _, d := range differences() {
-		got[d.request] = d.render(t, d.ask(t))
-		if record == "" && !*update && got[d.request] != want[d.request].Lancerest {
-			t.Errorf("%s: %s, on record: %s\n(-run 'Reference|Differences' -update writes the record anew)", d.request, got[d.request], want[d.request].Lancerest)
-		}
-	}
-	switch {
-	case record != "":
+	got := measure(t)
+	if record := os.Getenv(recordVariable); record != "" {
 		if err := os.WriteFile(record, marshal(t, got), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	case *update:
-		recordOurs(t, got)
+		return
 	}
+	for _, m := range readAnswers(t) {
+		if got[m.Request] != m.Lancerest && !*update {
+			t.Errorf("%s: %s, on record: %s\n(-run Reference -update writes the record anew)", m.Request, got[m.Request], m.Lancerest)
+		}
+	}
+}
+
+// measure asks the server everything in the list of differences.
+func measure(t *testing.T) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	for _, d := range differences() {
+		got[d.request] = d.render(t, d.ask(t))
+	}
+	return got
 }
 
 // TestReference holds the document to the record, and where a Python with pylance is at hand (LANCEREST_PYTHON) runs the whole
 // suite on the reference server and holds the record to what that one does today.
 func TestReference(t *testing.T) {
+	t.Parallel()
+	if *update {
+		rewrite(t, "Lancerest", measure(t))
+	}
 	if python := os.Getenv("LANCEREST_PYTHON"); python != "" {
 		answers, failures := runOnReference(t, python)
 		if *update {
-			recordTheirs(t, answers, failures)
+			rewrite(t, "Reference", answers)
+			writeFile(t, failuresFile, []byte(strings.Join(failures, "\n")+"\n"))
 		}
 		compareWithRecord(t, answers, failures)
 	}
 	document := renderDocument(t, readAnswers(t), readFailures(t))
 	if *update {
-		if err := os.WriteFile(documentFile, []byte(document), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
+		writeFile(t, documentFile, []byte(document))
 	}
-	committed, err := os.ReadFile(documentFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(document, string(committed)); diff != "" {
+	if diff := cmp.Diff(document, string(mustRead(t, documentFile))); diff != "" {
 		t.Errorf("docs/reference-differences.md is not what -update would write (-want +got):\n%s", diff)
 	}
 }
@@ -176,21 +176,8 @@ func readFailures(t *testing.T) []string {
 	return strings.Fields(string(b))
 }
 
-// recordOurs and recordTheirs write one column of the record and keep the other.
-func recordOurs(t *testing.T, answers map[string]string) {
-	t.Helper()
-	rewrite(t, func(m *measured) { m.Lancerest = answers[m.Request] })
-}
-
-func recordTheirs(t *testing.T, answers map[string]string, failures []string) {
-	t.Helper()
-	rewrite(t, func(m *measured) { m.Reference = answers[m.Request] })
-	if err := os.WriteFile(failuresFile, []byte(strings.Join(failures, "\n")+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func rewrite(t *testing.T, change func(*measured)) {
+// rewrite replaces one column of the record and keeps the other.
+func rewrite(t *testing.T, column string, answers map[string]string) {
 	t.Helper()
 	known := map[string]measured{}
 	for _, m := range readAnswers(t) {
@@ -200,16 +187,18 @@ func rewrite(t *testing.T, change func(*measured)) {
 	for _, d := range differences() {
 		m := known[d.request]
 		m.Request = d.request
-		change(&m)
+		if column == "Lancerest" {
+			m.Lancerest = answers[d.request]
+		} else {
+			m.Reference = answers[d.request]
+		}
 		all = append(all, m)
 	}
 	b, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(answersFile, append(b, '\n'), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, answersFile, append(b, '\n'))
 }
 
 // renderDocument makes docs/reference-differences.md.
@@ -274,7 +263,7 @@ The reference server is ` + "`lance.namespace.RestAdapter(\"dir\", …)`" + ` of
 directory catalog. Every answer below is measured by ` + "`test/wire`" + `, which puts the same requests to both servers; this file is
 written by
 
-    LANCEREST_PYTHON=python3 go test ./test/wire -run 'Differences|Reference' -update
+    LANCEREST_PYTHON=python3 go test ./test/wire -run Reference -update
 
 and the tests fail when either server no longer answers as it says here. "200" and the like are HTTP statuses, codes are those
 of the specification's error object. "Right" names the server whose answer the specification or the field's clients ask for.
