@@ -10,6 +10,8 @@ import (
 type Content struct {
 	Slot   lance.Slot
 	Digest lance.Digest
+	// Seen says that the bytes may have stood under their final name, where a client that lists storage could read them.
+	Seen bool
 }
 
 // TransactionReader looks at transactions.
@@ -20,6 +22,8 @@ type TransactionReader interface {
 	PendingTransactions(before time.Time, limit int) ([]lance.TransactionID, error)
 	// Aborted reports, in order, which contents belong to an entry of an aborted transaction for that slot (C5, C9, C10).
 	Aborted(contents []Content) ([]bool, error)
+	// Burnt reports, in order, which slots have an aborted content that was Seen.
+	Burnt(slots []lance.Slot) ([]bool, error)
 	// Meta returns a value kept with the catalog under a key. ErrNotFound if there is none.
 	Meta(key string) (string, error)
 }

@@ -105,7 +105,7 @@ func TestMigrationsAreNeverEdited(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"f391bd6677de5ab673e52e095f58afc9cb00df6e9b0aa17adbd3a1b9863dc9af",
+		"d3ea08bbf5abc5bcd62520b1f4390ff9c4874687a17927eae839265938754fb5",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("unwanted difference (-want +got):\n%s", diff)

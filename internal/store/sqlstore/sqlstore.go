@@ -120,6 +120,14 @@ func decodePath(column string) []string {
 	return names
 }
 
+// encodeBool is 1 or 0: not every dialect has a type for it that drivers agree on.
+func encodeBool(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // encodeTime returns milliseconds since 1970; the zero time is 0, and 0 is the zero time again.
 func encodeTime(t time.Time) int64 {
 	if t.IsZero() {

@@ -24,6 +24,8 @@ LIMIT $2`
 
 	abortedContent = `SELECT txn FROM aborted WHERE table_id = $1 AND branch = $2 AND version = $3 AND digest = $4`
 
+	burntSlot = `SELECT txn FROM aborted WHERE table_id = $1 AND branch = $2 AND version = $3 AND seen = 1 LIMIT 1`
+
 	metaByKey = `SELECT value FROM meta WHERE key = $1`
 
 	insertTransaction = `
@@ -39,8 +41,8 @@ WHERE id = $1 AND state = 0`
 	transactionExists = `SELECT id FROM transactions WHERE id = $1`
 
 	recordAborted = `
-INSERT INTO aborted (table_id, branch, version, digest, txn)
-VALUES ($1, $2, $3, $4, $5)
+INSERT INTO aborted (table_id, branch, version, digest, txn, seen)
+VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT DO NOTHING`
 
 	alterTransaction = `UPDATE transactions SET status = $2, properties = $3 WHERE id = $1`
@@ -88,6 +90,19 @@ func (s reader) Aborted(contents []store.Content) ([]bool, error) {
 		return nil, fmt.Errorf("look up %d aborted contents: %w", len(contents), err)
 	}
 	return aborted, nil
+}
+
+// Burnt implements store.TransactionReader.
+func (s reader) Burnt(slots []lance.Slot) ([]bool, error) {
+	burnt := make([]bool, len(slots))
+	err := s.query(burntSlot, slotArgs(slots), func(i int, _ row) error {
+		burnt[i] = true
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up %d burnt slots: %w", len(slots), err)
+	}
+	return burnt, nil
 }
 
 // Meta implements store.TransactionReader.
@@ -161,7 +176,7 @@ func (t *tx) ResolveTransaction(id lance.TransactionID, state lance.TransactionS
 func (t *tx) RecordAborted(id lance.TransactionID, contents []store.Content) error {
 	args := contentArgs(contents)
 	for i := range args {
-		args[i] = append(args[i], string(id))
+		args[i] = append(args[i], string(id), encodeBool(contents[i].Seen))
 	}
 	if _, err := t.exec(recordAborted, args); err != nil {
 		return fmt.Errorf("record %d contents of aborted transaction %s: %w", len(contents), id, err)

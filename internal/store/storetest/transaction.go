@@ -89,6 +89,7 @@ func (s suite) transactions(t *testing.T) {
 	})
 	s.run(t, "PendingTransactions/oldest first, before a time", s.pendingTransactions)
 	s.run(t, "Aborted/by slot and content", s.aborted)
+	s.run(t, "Burnt/slots whose aborted content was seen", s.burnt)
 	s.run(t, "Meta/gives back what was inserted", func(h *harness) {
 		h.update(func(tx store.Tx) error { return tx.InsertMeta("catalog", "é") })
 		h.refuse(store.ErrExists, func(tx store.Tx) error { return tx.InsertMeta("catalog", "other") })
@@ -134,6 +135,20 @@ func (suite) aborted(h *harness) {
 		})
 	})
 	h.equal("aborted", got, []bool{true, false, true, false, true, false, false})
+}
+
+func (suite) burnt(h *harness) {
+	slot := func(number lance.VersionNumber) lance.Slot { return lance.Slot{Chain: mainChain, Number: number} }
+	h.update(func(tx store.Tx) error {
+		return tx.RecordAborted("a", []store.Content{{Slot: slot(1), Digest: lance.Digest{1}, Seen: true}, {Slot: slot(2), Digest: lance.Digest{1}}})
+	})
+	h.update(func(tx store.Tx) error {
+		return tx.RecordAborted("b", []store.Content{{Slot: slot(2), Digest: lance.Digest{2}}, {Slot: slot(3), Digest: lance.Digest{2}}, {Slot: slot(3), Digest: lance.Digest{3}, Seen: true}})
+	})
+	got := read(h, func(r store.Reader) ([]bool, error) {
+		return r.Burnt([]lance.Slot{slot(3), slot(2), slot(1), slot(4), {Chain: branchChain, Number: 1}})
+	})
+	h.equal("burnt", got, []bool{true, false, true, false, false})
 }
 
 func (h *harness) transaction(id lance.TransactionID) lance.Transaction {

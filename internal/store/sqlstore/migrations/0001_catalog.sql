@@ -67,6 +67,7 @@ CREATE TABLE aborted (
     version  INTEGER NOT NULL,
     digest   BLOB    NOT NULL,
     txn      TEXT    NOT NULL,
+    seen     INTEGER NOT NULL, -- 1 where the content may have stood under its final name
     PRIMARY KEY (table_id, branch, version, digest)
 ) STRICT, WITHOUT ROWID;
 
