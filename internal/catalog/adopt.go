@@ -55,7 +55,19 @@ func (c *Catalog) adopt(ctx context.Context, cp chainPlace) (int, error) {
 	if err != nil || len(candidates) == 0 {
 		return 0, err
 	}
-	finds, err := c.inspect(ctx, cp, candidates)
+	return c.takeIn(ctx, cp, candidates)
+}
+
+// takeIn makes manifests that bypassing writers published durable, which they may not have done themselves, and enters them.
+func (c *Catalog) takeIn(ctx context.Context, cp chainPlace, infos []objstore.Info) (int, error) {
+	finds, err := c.inspect(ctx, cp, infos, func(key string, data []byte) error {
+		// A store that finds the name taken has made sure that what is there stays.
+		_, err := cp.place.objects.PutIfAbsent(ctx, key, data)
+		if errors.Is(err, objstore.ErrExists) {
+			return nil
+		}
+		return err
+	})
 	if err != nil || len(finds) == 0 {
 		return 0, err
 	}
@@ -86,11 +98,7 @@ func (c *Catalog) adoptSlot(ctx context.Context, cp chainPlace, v lance.VersionN
 		if err != nil {
 			return 0, storageError("look for version in storage", err)
 		}
-		finds, err := c.inspect(ctx, cp, []objstore.Info{info})
-		if err != nil || len(finds) == 0 {
-			return 0, err
-		}
-		return c.enter(ctx, cp, finds)
+		return c.takeIn(ctx, cp, []objstore.Info{info})
 	}
 	return 0, nil
 }
@@ -120,14 +128,14 @@ func (c *Catalog) manifestsAbove(ctx context.Context, cp chainPlace, above lance
 	return infos, nil
 }
 
-// inspect reads manifests and returns those that are what their names say.
-func (c *Catalog) inspect(ctx context.Context, cp chainPlace, infos []objstore.Info) ([]found, error) {
+// inspect reads manifests and returns those that are what their names say, after settle was called for each.
+func (c *Catalog) inspect(ctx context.Context, cp chainPlace, infos []objstore.Info, settle func(key string, data []byte) error) ([]found, error) {
 	finds := make([]*found, len(infos))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(c.opts.Parallel)
 	for i, info := range infos {
 		g.Go(func() error {
-			f, err := c.inspectOne(gctx, cp, info)
+			f, err := c.inspectOne(gctx, cp, info, settle)
 			finds[i] = f
 			return err
 		})
@@ -144,7 +152,7 @@ func (c *Catalog) inspect(ctx context.Context, cp chainPlace, infos []objstore.I
 	return sound, nil
 }
 
-func (c *Catalog) inspectOne(ctx context.Context, cp chainPlace, info objstore.Info) (*found, error) {
+func (c *Catalog) inspectOne(ctx context.Context, cp chainPlace, info objstore.Info, settle func(string, []byte) error) (*found, error) {
 	data, info, err := cp.place.objects.Get(ctx, info.Key, c.opts.MaxManifest)
 	if errors.Is(err, objstore.ErrNotFound) {
 		return nil, nil // removed since it was listed
@@ -161,6 +169,9 @@ func (c *Catalog) inspectOne(ctx context.Context, cp chainPlace, info objstore.I
 		}
 		c.opts.Notify(ctx, Event{Kind: EventSkipped, Table: show(cp.path), Version: v, Detail: detail})
 		return nil, nil
+	}
+	if err := settle(info.Key, data); err != nil {
+		return nil, storageError("make "+info.Key+" durable", err)
 	}
 	return &found{info: info, version: lance.Version{
 		Slot:  lance.Slot{Chain: cp.chain, Number: v},

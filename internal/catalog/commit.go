@@ -20,6 +20,7 @@ type step struct {
 	manifestPath string
 	scheme       lance.NamingScheme
 	metadata     map[string]string
+	echo         bool // the catalog itself repeats the version before (C5)
 
 	// For lance.EntryDeclare.
 	location   string // canonical; "" where the server picks one
@@ -103,6 +104,8 @@ func (c *Catalog) commit(ctx context.Context, steps []step, given map[string]str
 			return v.outcome, nil
 		case len(v.pending) > 0:
 			err = c.helpAll(ctx, v.pending)
+		case v.burnt != nil:
+			err = c.echo(ctx, *v.burnt)
 		case v.refusal != nil && (v.behind == nil || adopted[v.behind.chain]):
 			return nil, c.refused(v.refusal)
 		case v.behind != nil:

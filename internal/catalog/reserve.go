@@ -10,7 +10,7 @@ import (
 	"github.com/lancerest/lancerest/internal/store"
 )
 
-// verdict is what reserving came to. Exactly one of reserved, outcome, pending, refusal and stale is set.
+// verdict is what reserving came to. Exactly one of reserved, outcome, pending, refusal, burnt and stale is set.
 type verdict struct {
 	reserved bool
 	// outcome is the answer where nothing has to be published: to a replay, or to a batch without versions.
@@ -20,6 +20,8 @@ type verdict struct {
 	refusal *api.Error
 	// behind is a chain that must be looked up in storage before refusal may be answered (C9).
 	behind *chainPlace
+	// burnt is a chain whose next number must be an echo of its head before anything else may follow (C5).
+	burnt *burntChain
 	// stale says that a table was dropped, declared or renamed since the commit looked.
 	stale bool
 }
@@ -37,7 +39,7 @@ func (c *Catalog) reserve(ctx context.Context, t *lance.Transaction, works []*wo
 		if err := j.run(); err != nil {
 			return err
 		}
-		if v.refusal != nil || v.stale || len(v.pending) > 0 || v.outcome != nil {
+		if v.refusal != nil || v.stale || v.burnt != nil || len(v.pending) > 0 || v.outcome != nil {
 			return errRolledBack
 		}
 		return j.insert(t)
@@ -61,6 +63,7 @@ type judge struct {
 	creates []*work
 	rows    []lance.Version // at the slots of creates
 	same    []bool          // the row holds what the work wants to put there
+	heads   map[lance.Chain]lance.Version
 }
 
 // run fills in the verdict; an empty one means that the works may be inserted.
@@ -106,6 +109,9 @@ func (j *judge) run() error {
 		return err
 	}
 	if err := j.checkAborted(slots); err != nil || j.v.refusal != nil {
+		return err
+	}
+	if err := j.checkBurnt(); err != nil || j.v.burnt != nil {
 		return err
 	}
 	return j.checkEnds()
@@ -276,10 +282,12 @@ func (j *judge) headsOf() (map[lance.Chain]headNumber, error) {
 	if err != nil {
 		return nil, err
 	}
+	j.heads = map[lance.Chain]lance.Version{}
 	for i, row := range rows {
 		if row.Number != 0 && row.State == lance.VersionPending {
 			j.wait(row.Transaction)
 		}
+		j.heads[chains[i]] = row
 		heads[chains[i]] = headNumber{number: row.Number}
 	}
 	return heads, nil

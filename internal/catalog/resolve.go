@@ -41,7 +41,7 @@ func (c *Catalog) finish(ctx context.Context, t *lance.Transaction, data [][]byt
 		}
 		for i, p := range done {
 			if p.foreign || p.gone {
-				return c.abort(ctx, t, i, nil)
+				return c.abort(ctx, t, done, defeat{index: i})
 			}
 		}
 		f, pending, err := c.resolve(ctx, t, done)
@@ -88,7 +88,7 @@ func (c *Catalog) resolve(ctx context.Context, t *lance.Transaction, done []publ
 	case errors.Is(err, errRolledBack) && len(pending) > 0:
 		return nil, pending, nil
 	case errors.Is(err, errRolledBack):
-		f, err := c.abort(ctx, t, e.index, e.refusal)
+		f, err := c.abort(ctx, t, done, defeat{index: e.index, refusal: e.refusal})
 		return f, nil, err
 	case err != nil:
 		return nil, nil, fmt.Errorf("resolve transaction %s: %w", t.ID, err)
@@ -137,11 +137,17 @@ func (c *Catalog) endOf(ctx context.Context, t *lance.Transaction) (*finished, e
 	return f, nil
 }
 
+// defeat is why a transaction cannot be completed: the entry, and the refusal that its resolution met; nil where a bypassing writer won.
+type defeat struct {
+	index   int
+	refusal *api.Error
+}
+
 // abort marks a transaction aborted unless it has ended already: its rows go, and the contents of its entries stay on record, so
 // that no late write of them is ever taken for a version. Then the objects that it had published are removed; a job of the
 // same database transaction does it after a crash (C10).
-func (c *Catalog) abort(ctx context.Context, t *lance.Transaction, index int, refusal *api.Error) (*finished, error) {
-	contents, slots, err := contentsOf(t)
+func (c *Catalog) abort(ctx context.Context, t *lance.Transaction, done []published, why defeat) (*finished, error) {
+	contents, slots, err := contentsOf(t, done)
 	if err != nil {
 		return nil, err
 	}
@@ -168,13 +174,13 @@ func (c *Catalog) abort(ctx context.Context, t *lance.Transaction, index int, re
 		return c.endOf(ctx, t)
 	}
 	c.counters.Aborts.Add(1)
-	e := t.Entries[index]
+	e := t.Entries[why.index]
 	c.opts.Notify(ctx, Event{Kind: EventAborted, Table: show(e.Path), Version: e.Version, Transaction: t.ID, Detail: "it could not be completed"})
 	if err := c.removePublished(ctx, t); err != nil {
 		return nil, err
 	}
 	// The job stays: a write that was under way elsewhere when the transaction was aborted may land after this.
-	return &finished{state: lance.TransactionAborted, entries: t.Entries, index: index, refusal: refusal}, nil
+	return &finished{state: lance.TransactionAborted, entries: t.Entries, index: why.index, refusal: why.refusal}, nil
 }
 
 // removePublished removes the objects under final names that hold the contents of a transaction that was aborted.
@@ -209,10 +215,12 @@ func (c *Catalog) removeOwn(ctx context.Context, p place, final string, e lance.
 	return err
 }
 
-func contentsOf(t *lance.Transaction) ([]store.Content, []lance.Slot, error) {
+// contentsOf returns the contents of a transaction that is to be aborted. One that met a foreign object in its slot never stood
+// there itself: an object of a pending transaction is not removed.
+func contentsOf(t *lance.Transaction, done []published) ([]store.Content, []lance.Slot, error) {
 	var contents []store.Content
 	var slots []lance.Slot
-	for _, e := range t.Entries {
+	for i, e := range t.Entries {
 		if e.Kind != lance.EntryCreateVersion {
 			continue
 		}
@@ -221,7 +229,7 @@ func contentsOf(t *lance.Transaction) ([]store.Content, []lance.Slot, error) {
 			return nil, nil, err
 		}
 		slots = append(slots, slotOf(e))
-		contents = append(contents, store.Content{Slot: slotOf(e), Digest: digest})
+		contents = append(contents, store.Content{Slot: slotOf(e), Digest: digest, Seen: !done[i].foreign})
 	}
 	return contents, slots, nil
 }

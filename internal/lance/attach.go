@@ -82,7 +82,16 @@ func AttachAfter(data []byte, v VersionNumber, attached map[VersionNumber]Versio
 	if err := checkIndexVersions(data[:at], message); err != nil {
 		return nil, err
 	}
-	patched, err := rewriteProto(message, a.manifest)
+	return rewriteManifest(data, a.manifest)
+}
+
+// rewriteManifest returns a manifest file with its message edited; the sections before it and the footer stay.
+func rewriteManifest(data []byte, edit func(out []byte, f protoField) ([]byte, error)) ([]byte, error) {
+	message, at, err := manifestMessage(data)
+	if err != nil {
+		return nil, err
+	}
+	patched, err := rewriteProto(message, edit)
 	if err != nil {
 		return nil, attachError(err)
 	}

@@ -1,0 +1,480 @@
+package catalog_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/lance/lancetest"
+	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/objstore/mem"
+	"github.com/lancerest/lancerest/internal/objstore/objtest"
+	"github.com/lancerest/lancerest/internal/store"
+	"github.com/lancerest/lancerest/internal/store/sqlstore"
+)
+
+// lake is what servers share: one state and one storage.
+type lake struct {
+	state   store.Store
+	objects objstore.Store
+	root    lance.Location
+}
+
+func newLake(t testing.TB) *lake {
+	t.Helper()
+	state, err := sqlstore.OpenSQLite(context.Background(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "catalog.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := state.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	root, err := lance.ParseLocation("memory://lake/tables")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &lake{state: state, objects: mem.New(), root: root}
+}
+
+// server is one catalog on a lake, with ways to fail and hold what it does to the state and to storage.
+type server struct {
+	*catalog.Catalog
+	lake    *lake
+	objects *objtest.Faulty
+	state   *faultyState
+
+	mu     sync.Mutex
+	events []catalog.Event
+}
+
+// server starts a server. Staged manifests stay for as long as the test unless change says otherwise.
+func (l *lake) server(t testing.TB, change ...func(*catalog.Options)) *server {
+	t.Helper()
+	s := &server{lake: l, objects: objtest.NewFaulty(l.objects), state: newFaultyState(l.state)}
+	opts := catalog.Options{
+		Store: s.state, Roots: []catalog.Root{{Location: l.root, Objects: s.objects}}, Notify: s.notify, StagedKeep: time.Hour,
+		CommitTimeout: 20 * time.Second,
+	}
+	for _, f := range change {
+		f(&opts)
+	}
+	var err error
+	if s.Catalog, err = catalog.New(context.Background(), opts); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// What the test did not let go of would hold Close up.
+		s.kill()
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// newServer starts a server on a lake of its own.
+func newServer(t testing.TB, change ...func(*catalog.Options)) *server {
+	t.Helper()
+	return newLake(t).server(t, change...)
+}
+
+func (s *server) notify(_ context.Context, e catalog.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, e)
+}
+
+// told reports how often an event of a kind was notified.
+func (s *server) told(kind catalog.EventKind) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, e := range s.events {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// kill makes the server unable to do anything more, as death does: what it has under way fails.
+func (s *server) kill() {
+	s.state.dead.Store(true)
+	s.objects.Heal()
+	s.objects.Fail(objtest.Match{Times: objtest.Forever}, objtest.Before, nil)
+}
+
+// faultyState is a store.Store that fails on demand.
+type faultyState struct {
+	store.Store
+	dead atomic.Bool
+
+	mu     sync.Mutex
+	before func() error // called once for the next Update, before it runs
+	after  func() error // called once for the next Update, once it is durable
+}
+
+func newFaultyState(inner store.Store) *faultyState { return &faultyState{Store: inner} }
+
+// beforeUpdate makes the next Update call f first, and fail with its error.
+func (s *faultyState) beforeUpdate(f func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = f
+}
+
+// afterUpdate makes the next Update call f when it is durable, and fail with its error.
+func (s *faultyState) afterUpdate(f func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.after = f
+}
+
+func (s *faultyState) take() (before, after func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, after = s.before, s.after
+	s.before, s.after = nil, nil
+	return before, after
+}
+
+func (s *faultyState) View(ctx context.Context, fn func(store.Reader) error) error {
+	if s.dead.Load() {
+		return fmt.Errorf("view: %w", store.ErrUnavailable)
+	}
+	return s.Store.View(ctx, fn)
+}
+
+func (s *faultyState) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if s.dead.Load() {
+		return fmt.Errorf("update: %w", store.ErrUnavailable)
+	}
+	before, after := s.take()
+	if before != nil {
+		if err := before(); err != nil {
+			return err
+		}
+	}
+	if err := s.Store.Update(ctx, fn); err != nil || after == nil {
+		return err
+	}
+	return after()
+}
+
+// table is a table that a test declared.
+type table struct {
+	id  []string
+	dir string // the key of its directory
+}
+
+// declare declares a table in the root namespace.
+func (s *server) declare(t testing.TB, name string) table {
+	t.Helper()
+	resp, err := s.DeclareTable(context.Background(), &api.DeclareTableRequest{Target: api.At(name)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tableAt(t, name, *resp.Location)
+}
+
+func tableAt(t testing.TB, name, location string) table {
+	t.Helper()
+	loc, err := lance.ParseLocation(location)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table{id: []string{name}, dir: loc.Key()}
+}
+
+// staged is a manifest that a client has written and asks to have published.
+type staged struct {
+	table table
+	api.StagedVersion
+	data []byte
+}
+
+// stage writes a staged manifest of a version of main, as clients do.
+func (l *lake) stage(t testing.TB, tb table, v int64) staged {
+	t.Helper()
+	return l.stageOn(t, tb, lance.Main, v)
+}
+
+func (l *lake) stageOn(t testing.TB, tb table, b lance.Branch, v int64) staged {
+	t.Helper()
+	mark := uuid.NewString()
+	data := lancetest.Manifest(lancetest.Spec{Version: lance.VersionNumber(v), Read: lance.VersionNumber(v - 1), Mark: mark})
+	return l.stageBytes(t, tb, b, v, data)
+}
+
+func (l *lake) stageBytes(t testing.TB, tb table, b lance.Branch, v int64, data []byte) staged {
+	t.Helper()
+	path := lance.ManifestKey(tb.dir, b, lance.VersionNumber(v), lance.SchemeV2) + "-" + uuid.NewString()
+	l.put(t, path, data)
+	sv := staged{table: tb, data: data, StagedVersion: api.StagedVersion{
+		Version: v, ManifestPath: path, Metadata: map[string]string{"mark": lancetest.Mark(data)},
+	}}
+	if b != lance.Main {
+		name := string(b)
+		sv.Branch = &name
+	}
+	return sv
+}
+
+// bypass publishes a manifest under a version's final name, as writers do that know nothing of the catalog.
+func (l *lake) bypass(t testing.TB, tb table, v int64) []byte {
+	t.Helper()
+	data := lancetest.Manifest(lancetest.Spec{Version: lance.VersionNumber(v), Read: lance.VersionNumber(v - 1), Mark: "bypass " + uuid.NewString()})
+	l.put(t, tb.final(v), data)
+	return data
+}
+
+func (l *lake) put(t testing.TB, key string, data []byte) {
+	t.Helper()
+	if _, err := l.objects.PutIfAbsent(context.Background(), key, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (l *lake) remove(t testing.TB, key string) {
+	t.Helper()
+	if err := l.objects.Delete(context.Background(), key); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// holds fails the test unless an object has these bytes; nil means that there is none.
+func (l *lake) holds(t testing.TB, key string, want []byte) {
+	t.Helper()
+	got, _, err := l.objects.Get(context.Background(), key, 0)
+	switch {
+	case errors.Is(err, objstore.ErrNotFound):
+		if want != nil {
+			t.Errorf("there is no object %s", key)
+		}
+	case err != nil:
+		t.Fatal(err)
+	case want == nil:
+		t.Errorf("there is an object %s (mark %q), want none", key, lancetest.Mark(got))
+	case !bytes.Equal(got, want):
+		t.Errorf("object %s has mark %q, want %q", key, lancetest.Mark(got), lancetest.Mark(want))
+	}
+}
+
+// final is the key of a version of main.
+func (tb table) final(v int64) string { return tb.finalOn(lance.Main, v) }
+
+func (tb table) finalOn(b lance.Branch, v int64) string {
+	return lance.ManifestKey(tb.dir, b, lance.VersionNumber(v), lance.SchemeV2)
+}
+
+// create commits one staged version.
+func (s *server) create(ctx context.Context, sv staged) (*api.TableVersion, error) {
+	resp, err := s.CreateTableVersion(ctx, sv.request())
+	if err != nil {
+		return nil, err
+	}
+	return resp.Version, nil
+}
+
+func (sv staged) request() *api.CreateTableVersionRequest {
+	return &api.CreateTableVersionRequest{Target: api.At(sv.table.id...), StagedVersion: sv.StagedVersion}
+}
+
+// batch commits staged versions together.
+func (s *server) batch(ctx context.Context, versions ...staged) (*api.BatchCreateTableVersionsResponse, error) {
+	req := &api.BatchCreateTableVersionsRequest{}
+	for _, sv := range versions {
+		req.Entries = append(req.Entries, api.CreateTableVersionEntry{ID: sv.table.id, StagedVersion: sv.StagedVersion})
+	}
+	return s.BatchCreateTableVersions(ctx, req)
+}
+
+// mixed performs operations together.
+func (s *server) mixed(ctx context.Context, ops ...api.CommitTableOperation) (*api.BatchCommitTablesResponse, error) {
+	return s.BatchCommitTables(ctx, &api.BatchCommitTablesRequest{Operations: ops})
+}
+
+// mustCreate commits one staged version, which has to succeed.
+func (s *server) mustCreate(t testing.TB, sv staged) *api.TableVersion {
+	t.Helper()
+	v, err := s.create(context.Background(), sv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// fill commits versions first to last of main.
+func (s *server) fill(t testing.TB, tb table, first, last int64) {
+	t.Helper()
+	for v := first; v <= last; v++ {
+		s.mustCreate(t, s.lake.stage(t, tb, v))
+	}
+}
+
+// describe describes one version of main.
+func (s *server) describe(ctx context.Context, tb table, v int64) (*api.TableVersion, error) {
+	resp, err := s.DescribeTableVersion(ctx, &api.DescribeTableVersionRequest{Target: api.At(tb.id...), Version: &v})
+	if err != nil {
+		return nil, err
+	}
+	return &resp.Version, nil
+}
+
+// shows fails the test unless a version is described and its manifest holds these bytes.
+func (s *server) shows(t testing.TB, tb table, v int64, want []byte) {
+	t.Helper()
+	got, err := s.describe(context.Background(), tb, v)
+	if err != nil {
+		t.Errorf("describe version %d of %v: %v", v, tb.id, err)
+		return
+	}
+	if got.Version != v || got.ManifestPath != tb.final(v) {
+		t.Errorf("version %d of %v is described as %d at %s, want it at %s", v, tb.id, got.Version, got.ManifestPath, tb.final(v))
+	}
+	s.lake.holds(t, got.ManifestPath, want)
+}
+
+// list returns the versions of main, oldest first.
+func (s *server) list(t testing.TB, tb table) []int64 {
+	t.Helper()
+	numbers, err := s.listOn(tb, lance.Main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return numbers
+}
+
+func (s *server) listOn(tb table, b lance.Branch) ([]int64, error) {
+	name := b.String()
+	resp, err := s.ListTableVersions(context.Background(), &api.ListTableVersionsRequest{Target: api.At(tb.id...), Branch: &name})
+	if err != nil {
+		return nil, err
+	}
+	numbers := []int64{}
+	for _, v := range resp.Versions {
+		numbers = append(numbers, v.Version)
+	}
+	return numbers, nil
+}
+
+// listed fails the test unless the versions of main are the given ones.
+func (s *server) listed(t testing.TB, tb table, want ...int64) {
+	t.Helper()
+	if got := s.list(t, tb); !slices.Equal(got, want) {
+		t.Errorf("versions of %v are %v, want %v", tb.id, got, want)
+	}
+}
+
+// wantCode fails the test unless err is an error of the code whose text holds all the given words.
+func wantCode(t testing.TB, err error, code api.Code, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want code %v", code)
+	}
+	if got := api.CodeOf(err); got != code {
+		t.Fatalf("code %v, want %v: %v", got, code, err)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error %q does not say %q", err, w)
+		}
+	}
+}
+
+// putOf selects the puts of one key.
+func putOf(key string) objtest.Match {
+	return objtest.Match{Op: objtest.OpPutIfAbsent, Key: is(key)}
+}
+
+func is(key string) func(string) bool { return func(k string) bool { return k == key } }
+
+// within waits for a channel, and fails the test if it takes a minute: something waits that must not.
+func within[T any](t testing.TB, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(time.Minute):
+		t.Fatalf("%s: nothing happened within a minute", what)
+		panic("unreachable")
+	}
+}
+
+// async runs f and returns where its result will be.
+func async[T any](f func() T) <-chan T {
+	c := make(chan T, 1)
+	go func() { c <- f() }()
+	return c
+}
+
+// pending returns the transactions that are pending now.
+func (l *lake) pending(t testing.TB) []lance.TransactionID {
+	t.Helper()
+	var ids []lance.TransactionID
+	err := l.state.View(context.Background(), func(r store.Reader) (err error) {
+		ids, err = r.PendingTransactions(time.Now().Add(time.Hour), 1000)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// abandon leaves a batch of versions pending: a server of its own reserves it, publishes the first of the versions, and dies.
+func (l *lake) abandon(t testing.TB, versions ...staged) {
+	t.Helper()
+	s := l.server(t, func(o *catalog.Options) { o.Parallel = 1 })
+	reached := make(chan error, 1)
+	m := objtest.Match{Op: objtest.OpPutIfAbsent, Nth: 2}
+	if len(versions) == 1 {
+		m.Nth = 1
+	}
+	gate := s.objects.Hold(m, objtest.Before)
+	go func() {
+		_, err := s.batch(context.Background(), versions...)
+		reached <- err
+	}()
+	within(t, "publish", gate.Reached())
+	s.kill()
+	gate.Drop()
+	wantCode(t, within(t, "the dying server's answer", reached), api.CodeInternal)
+	if len(l.pending(t)) == 0 {
+		t.Fatal("nothing was left pending")
+	}
+}
+
+// runJobs runs the jobs of a kind, whether they are due or not.
+func (s *server) runJobs(t testing.TB, kind string) int {
+	t.Helper()
+	var jobs []store.Job
+	err := s.lake.state.View(context.Background(), func(r store.Reader) (err error) {
+		jobs, err = r.Jobs(kind, 0, 1000)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range jobs {
+		if err := s.RunJob(context.Background(), job); err != nil {
+			t.Errorf("job %s: %v", kind, err)
+		}
+	}
+	return len(jobs)
+}
