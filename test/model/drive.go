@@ -70,6 +70,8 @@ func (m *machine) look(s *state, k int) {
 	m.emit(n, m.mine(s, k, actLook, 0))
 }
 
+// adoptStrays adopts what look saw (C9). Rows may have come meanwhile, its own among them: without LookAgain it answers a conflict
+// from the old view.
 func (m *machine) adoptStrays(s *state, k int) {
 	n := *s
 	p := &n.drivers[k]
@@ -117,6 +119,7 @@ func (m *machine) reserve(s *state, k int) {
 	case free:
 		m.insert(&n, k, x)
 	}
+	// Without AllOrNothing the second row is a database transaction of its own.
 	if v.kind == free && !m.rules.has(AllOrNothing) && len(m.sc.entries[x]) == 2 {
 		n.rows[m.sc.entries[x][1]] = row{}
 		p.phase = phaseReserveRest
@@ -124,6 +127,7 @@ func (m *machine) reserve(s *state, k int) {
 	m.emit(n, st)
 }
 
+// insert reserves the rows and begins to publish. Without ReserveFirst it publishes with no row there.
 func (m *machine) insert(n *state, k int, x txnID) {
 	if m.rules.has(ReserveFirst) {
 		n.txns[x].status = statusPending
@@ -165,6 +169,7 @@ func (m *machine) refuse(n *state, k int, kind verdictKind) {
 	m.answer(n, k, answeredNo)
 }
 
+// hasReadableWinner reports whether a slot of x shows another's version, row and object.
 func (m *machine) hasReadableWinner(s *state, x txnID) bool {
 	for _, at := range m.sc.entries[x] {
 		r := s.rows[at]

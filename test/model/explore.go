@@ -107,6 +107,7 @@ func (g *graph) stuck(m *machine) int32 {
 	return int32(slices.Index(good, false))
 }
 
+// trace walks from a state back to the first one.
 func (g *graph) trace(sc *Scenario, at int32) []string {
 	var lines []string
 	for ; g.parent[at] >= 0; at = g.parent[at] {

@@ -104,7 +104,7 @@ func (m *machine) judgeNumber(s *state, x txnID, at slot) verdict {
 		return verdict{}
 	}
 	head := s.rows[slotA0]
-	switch {
+	switch { // the slot is A:N+1, and the transaction does not bring A:N itself
 	case head.status == statusPending && m.rules.has(HelpPendingHead):
 		return verdict{kind: helpFirst, txn: head.by}
 	case head.resolved():

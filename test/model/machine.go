@@ -21,6 +21,8 @@ type step struct {
 	mine bool // the system's own step, as against the world's (crashes, clients, bypassing writers)
 }
 
+// initial is the state in which only the clients' staged manifests exist. Chain A and B have heads at N-1, which nothing ever
+// touches, or A is a branch without versions.
 func (m *machine) initial() state {
 	var s state
 	for x := range numTxns {
@@ -49,6 +51,7 @@ func (m *machine) successors(s *state) []successor {
 	return m.out
 }
 
+// emit adds a successor. Helpers are alike, so they stand in a fixed order.
 func (m *machine) emit(n state, st step) {
 	if m.sc.helpers == 2 && n.helpers[0].less(n.helpers[1]) {
 		n.helpers[0], n.helpers[1] = n.helpers[1], n.helpers[0]
@@ -107,13 +110,22 @@ func (m *machine) finish(n *state, k int, committed bool) {
 		return
 	}
 	own := m.sc.drivers[k]
-	if committed && p.works == own {
+	switch {
+	case committed && p.works == own:
 		m.answer(n, k, answeredOK)
+		return
+	case p.works == own && n.txns[own].status == statusAborted && !m.rules.has(JudgeAfterAbort):
+		// It takes its first entry for the one that lost.
+		if at := m.sc.entries[own][0]; m.adoptable(n, at, n.objects[at]) {
+			n.adopt(at, n.objects[at])
+		}
+		m.refuse(n, k, conflict)
 		return
 	}
 	p.phase, p.works, p.entry = phaseReserve, own, [2]progress{}
 }
 
+// answer records what the client of request k is told. Whether it arrives makes no difference to what must hold.
 func (m *machine) answer(n *state, k int, answer uint8) {
 	n.txns[m.sc.drivers[k]].answers |= answer
 	n.drivers[k] = process{phase: phaseDone}
@@ -129,7 +141,7 @@ func (m *machine) adoptable(s *state, at slot, c content) bool {
 		return false
 	}
 	switch at {
-	case slotA0:
+	case slotA0: // only above the head
 		return s.rows[slotA1].status == statusNone
 	case slotA1:
 		return s.rows[slotA0].status != statusPending || !m.rules.has(HelpPendingHead)
@@ -138,6 +150,7 @@ func (m *machine) adoptable(s *state, at slot, c content) bool {
 	}
 }
 
+// adopt inserts a committed row for an object that no transaction brought (C9).
 func (s *state) adopt(at slot, c content) {
 	s.rows[at] = row{status: statusCommitted, by: adopted, holds: c}
 }

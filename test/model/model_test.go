@@ -95,6 +95,7 @@ func wantBroken() map[model.Rule]model.Promise {
 		model.RemoveOnlyOwn:           model.AckedStays,
 		model.ConditionalDelete:       model.AckedStays,
 		model.AdoptWinner:             model.ConflictHasWinner,
+		model.JudgeAfterAbort:         model.ConflictHasWinner,
 		model.NeverAdoptAborted:       model.AbortedUnseen,
 		model.AdoptCheckInTx:          model.AbortedUnseen,
 		model.HelpBeforeRead:          model.WholeOrNothing,

@@ -15,6 +15,7 @@ func (m *machine) check(s *state) Promise {
 			return p
 		}
 	}
+	// P9; contents with no base were not built upon a version of this chain that the model has.
 	if r := s.rows[slotA1]; r.resolved() && s.base[r.holds] != contentNone {
 		if below := s.rows[slotA0]; !below.resolved() || below.holds != s.base[r.holds] {
 			return NothingLost
@@ -23,6 +24,7 @@ func (m *machine) check(s *state) Promise {
 	return Kept
 }
 
+// checkTxn checks P1, P2, P3, P5 and the half of P6 that is about answers.
 func (m *machine) checkTxn(s *state, y txnID) Promise {
 	t := s.txns[y]
 	shown, intact := 0, true
@@ -68,6 +70,7 @@ func (m *machine) hasRival(s *state, y txnID) bool {
 	return false
 }
 
+// checkSlot checks what a reader of one slot is shown (P6, P8), and that a bypassing writer's version stays (P2, P3).
 func (m *machine) checkSlot(s *state, at slot) Promise {
 	r, o := s.rows[at], s.objects[at]
 	cleaned := s.cleaned&(1<<at) != 0

@@ -33,6 +33,8 @@ func (m *machine) publish(s *state, k int) {
 	}
 }
 
+// publishEntry makes the next step of one entry. A put that meets an object and the look at that object are one step: a failed
+// put changes nothing, so the order of the two cannot matter.
 func (m *machine) publishEntry(s *state, k, e int, at slot) {
 	p := s.process(k)
 	object, c := s.objects[at], m.sc.content(p.works)
@@ -48,6 +50,7 @@ func (m *machine) publishEntry(s *state, k, e int, at slot) {
 		}
 		m.emit(n, m.mine(s, k, actLookAgain, at))
 	case p.entry[e] > zombie:
+		// Between the look that met it and this delete anything may have happened.
 		met := content(p.entry[e] - zombie)
 		*next = todo
 		if k < maxDrivers && p.works == m.sc.drivers[k] {
@@ -122,6 +125,7 @@ func (m *machine) resolve(s *state, k int) {
 	m.emit(n, st)
 }
 
+// commitRows makes the transaction's pending rows visible.
 func (m *machine) commitRows(n *state, y txnID) {
 	for _, at := range m.sc.entries[y] {
 		if r := &n.rows[at]; r.by == y && r.status == statusPending {
@@ -161,6 +165,7 @@ func (m *machine) abort(s *state, k int) {
 	}
 }
 
+// abortTx is the database transaction. It needs a cause: a foreign object, or staging that somebody else removed (P7).
 func (m *machine) abortTx(n *state, k int) {
 	p := *n.process(k)
 	t := &n.txns[p.works]
@@ -221,6 +226,7 @@ func (m *machine) aborted(s *state, c content) bool {
 	return found
 }
 
+// toClean goes on to the removal of what the aborted transaction published.
 func (m *machine) toClean(n *state, k int) {
 	if !m.rules.has(RemoveOnAbort) {
 		m.finish(n, k, false)
@@ -241,7 +247,7 @@ func (m *machine) clean(s *state, k int) {
 	meets := object == c || object != contentNone && !m.rules.has(RemoveOnlyOwn)
 	st := m.mine(s, k, actRemove, at)
 	switch {
-	case p.entry[1] != todo:
+	case p.entry[1] != todo: // a plain delete: whatever stands there now
 		n.objects[at] = contentNone
 	case meets && !m.rules.has(ConditionalDelete):
 		p.entry[1] = done

@@ -45,6 +45,7 @@ func (r Rule) proofs() []string {
 		RemoveOnlyOwn:           {"helpers"},
 		ConditionalDelete:       {"bypass"},
 		AdoptWinner:             {"helpers"},
+		JudgeAfterAbort:         {"helpers"},
 		NeverAdoptAborted:       {"bypass"},
 		AdoptCheckInTx:          {"bypass"},
 		HelpBeforeRead:          {"helpers"},
@@ -99,7 +100,7 @@ func Run() Report {
 	for _, r := range Rules() {
 		work = append(work, func() { rep.Proofs[r] = Prove(r) })
 	}
-	const workers = 2
+	const workers = 2 // each holds one state space in memory
 	queue := make(chan func())
 	var wg sync.WaitGroup
 	for range workers {
@@ -149,6 +150,7 @@ func (rep Report) Markdown() string {
 	return b.String()
 }
 
+// writeTrace writes the steps of a broken result as a numbered list.
 func writeTrace(b *strings.Builder, title string, r Result) {
 	fmt.Fprintf(b, "\n%s\n\n", title)
 	for i, line := range r.Trace {
@@ -161,6 +163,7 @@ func writeTrace(b *strings.Builder, title string, r Result) {
 	fmt.Fprintf(b, "\nBreaks %s.\n", r.Broken)
 }
 
+// intro opens README.md.
 const intro = `# The commit model
 
 An executable model of the commit protocol (docs/commit.md), explored breadth first through every interleaving. This file is
@@ -171,6 +174,7 @@ an operation that lands later; helpers, adoption and cleanup run at any time. Wh
 
 `
 
+// limitsIntro opens the section on Limits.
 const limitsIntro = `
 ## Where the protocol ends
 

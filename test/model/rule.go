@@ -3,7 +3,8 @@ package model
 // Rule is one rule of the protocol that the model can take out.
 type Rule uint8
 
-// The rules, in the order in which a commit meets them.
+// The rules, in the order in which a commit meets them. Text says what each asks; how it behaves when it is taken out stands
+// where the model asks for it.
 const (
 	ReplayBeforeStaging Rule = iota
 	LookAgain
@@ -28,6 +29,7 @@ const (
 	RemoveOnlyOwn
 	ConditionalDelete
 	AdoptWinner
+	JudgeAfterAbort
 	NeverAdoptAborted
 	AdoptCheckInTx
 	HelpBeforeRead
@@ -45,12 +47,16 @@ const allRules ruleSet = 1<<numRules - 1
 // ruleSet is a set of rules in force.
 type ruleSet uint64
 
-func (s ruleSet) has(r Rule) bool        { return s&(1<<r) != 0 }
+// has reports whether the rule is in force.
+func (s ruleSet) has(r Rule) bool { return s&(1<<r) != 0 }
+
+// without takes a rule out.
 func (s ruleSet) without(r Rule) ruleSet { return s &^ (1 << r) }
 
 // ruleText says of each rule where it stands and what it asks.
 type ruleText struct{ name, cites, text string }
 
+// words is the one table of what is said about rules.
 func (r Rule) words() ruleText {
 	return [numRules]ruleText{
 		ReplayBeforeStaging:     {"replay-before-staging", "C5", "a missing staged manifest is refused only after looking for a replay"},
@@ -76,6 +82,7 @@ func (r Rule) words() ruleText {
 		RemoveOnlyOwn:           {"remove-only-own", "C10", "an abort removes only objects with the transaction's own contents"},
 		ConditionalDelete:       {"conditional-delete", "C10", "removal compares the content and deletes in one step"},
 		AdoptWinner:             {"adopt-winner", "C10", "after an abort the foreign version is adopted before the conflict is answered"},
+		JudgeAfterAbort:         {"judge-after-abort", "C8, C10", "after an abort, by whomever, all slots are looked at anew to find the winner that the answer names"},
 		NeverAdoptAborted:       {"never-adopt-aborted", "C9", "adoption refuses contents on record as aborted"},
 		AdoptCheckInTx:          {"adopt-check-in-tx", "C9", "that check is part of the database transaction that adopts"},
 		HelpBeforeRead:          {"help-before-read", "C7", "a read that meets a pending row helps first and never shows the row as it is"},
@@ -110,16 +117,16 @@ type Promise uint8
 
 // The promises. Kept means that none was broken.
 const (
-	Kept Promise = iota
-	WholeOrNothing
-	AckedStays
-	OneOwner
-	ConflictHasWinner
-	ReplaySameAnswer
-	AbortedUnseen
-	Resolves
-	Readable
-	NothingLost
+	Kept              Promise = iota
+	WholeOrNothing            // readers of the catalog see all rows of a transaction or none
+	AckedStays                // what was answered with success keeps its rows and, unless a cleanup took them, its objects
+	OneOwner                  // two contents are never both acknowledged for a slot; a bypassing writer's is never overwritten
+	ConflictHasWinner         // at the moment of the answer the winner's row is committed and its object there
+	ReplaySameAnswer          // one batch is never answered with success and with a refusal
+	AbortedUnseen             // neither in a row nor through the object of another's row
+	Resolves                  // from every state the system's own steps lead to one where nothing is left to do
+	Readable                  // the object of a described version is there, and is that version's
+	NothingLost               // a committed N+1 was built upon the committed N: no lost update, no smuggled content
 	numPromises
 )
 

@@ -27,6 +27,7 @@ type Scenario struct {
 	blindCleanup  bool // the cleanup takes the highest version in storage for the head, and does not ask the catalog
 }
 
+// content returns the bytes that transaction x publishes.
 func (sc *Scenario) content(x txnID) content {
 	if c := sc.contents[x]; c != contentNone {
 		return c
@@ -119,6 +120,15 @@ func Limits() []*Scenario {
 			bypasses: 1, bypassAt: []slot{slotB0}, cleanups: 1, blindCleanup: true,
 		},
 	})
+}
+
+// Deeper returns the scenario with one more crash and one more timeout, for explorations that take minutes and gigabytes.
+func (sc *Scenario) Deeper() *Scenario {
+	deep := *sc
+	deep.crashes++
+	deep.timeouts++
+	deep.flights = 2
+	return &deep
 }
 
 // withEcho adds the entry of the server's own transaction to each scenario.

@@ -62,6 +62,7 @@ func (m *machine) worlds(s *state, k int, a act, at slot) step {
 	return st
 }
 
+// crash ends a process: a request is gone for good, a helper is replaced by the next.
 func (m *machine) crash(n *state, k int) {
 	n.crashes++
 	if k >= maxDrivers {
@@ -87,6 +88,7 @@ func (m *machine) outstanding(s *state, k, e int, at slot) (flight, bool) {
 	}
 }
 
+// failInFlight leaves the operation in flight and crashes the process, or has it try again as if it had not been sent.
 func (m *machine) failInFlight(s *state, k int, f flight) {
 	n := *s
 	if !n.fly(f, m.sc.flights) {
@@ -133,7 +135,7 @@ func (m *machine) adoptInBackground(s *state) {
 	if !m.sc.adopter {
 		return
 	}
-	st := step{who: whoAdopter, act: actMeet}
+	st := step{who: whoAdopter, act: actMeet} // the look is the world's step: nobody has to take it
 	if c := s.adopter.content; c != contentNone {
 		n := *s
 		n.adopter = adopter{}

@@ -1,4 +1,5 @@
 // Command commitmodel explores the model of the commit protocol and prints what it found: README.md of package model.
+// With -deep it goes one crash and one timeout further than the tests do.
 // With -all it explores every scenario without every rule instead, some minutes long, and prints which promise breaks where.
 package main
 
@@ -11,8 +12,13 @@ import (
 )
 
 func main() {
+	deep := flag.Bool("deep", false, "explore every scenario with one more crash and timeout (takes minutes and gigabytes)")
 	all := flag.Bool("all", false, "explore every scenario without every rule (takes minutes)")
 	flag.Parse()
+	if *deep {
+		deepen()
+		return
+	}
 	if *all {
 		matrix()
 		return
@@ -26,6 +32,17 @@ func main() {
 				fmt.Fprintln(os.Stderr, "  "+line)
 			}
 			defer os.Exit(1)
+		}
+	}
+}
+
+// deepen prints one line a scenario.
+func deepen() {
+	for _, sc := range model.Scenarios() {
+		r := model.Explore(sc.Deeper())
+		fmt.Printf("%-12s %9d states  %s\n", sc.Name, r.States, r.Broken)
+		for _, line := range r.Trace {
+			fmt.Println("  " + line)
 		}
 	}
 }
