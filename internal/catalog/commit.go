@@ -195,8 +195,16 @@ func (c *Catalog) lost(ctx context.Context, works []*work, f *finished, where na
 	}
 	c.counters.Conflicts.Add(1)
 	w := works[f.index]
-	if err := c.adoptAll(ctx, []chainPlace{w.chainPlace()}, map[lance.Chain]bool{}); err != nil {
+	if _, err := c.adopt(ctx, w.chainPlace()); err != nil {
 		return err
+	}
+	row, _, err := c.rowAndHead(ctx, w.slot)
+	if err != nil {
+		return err
+	}
+	if row.Number == 0 {
+		return where.wrap(w, api.Errorf(api.CodeInvalidTableState,
+			"an object that is no manifest of this version stands under its final name, %s, and nothing of the commit was kept: remove that object", w.place.final(w.branch, w.version, w.scheme)))
 	}
 	return where.wrap(w, api.Errorf(api.CodeConcurrentModification,
 		"another writer published this version in storage first, and nothing of the commit was kept: read that version, then try the next number"))

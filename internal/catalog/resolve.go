@@ -40,8 +40,12 @@ func (c *Catalog) finish(ctx context.Context, t *lance.Transaction, data [][]byt
 			return nil, err
 		}
 		for i, p := range done {
-			if p.foreign || p.gone {
+			if p.foreign {
 				return c.abort(ctx, t, done, defeat{index: i})
+			}
+			if p.gone {
+				return c.abort(ctx, t, done, defeat{index: i, refusal: api.Errorf(api.CodeInvalidInput,
+					"the staged manifest was removed or replaced before it could be published: stage it again")})
 			}
 		}
 		f, pending, err := c.resolve(ctx, t, done)
