@@ -59,27 +59,39 @@ def test_an_unknown_detached_number_is_not_found(lake: Lake) -> None:
 def test_detached_versions_of_two_tables_are_attached_in_one_batch(lake: Lake) -> None:
     lake.write("a", rows(0), mode="create")
     lake.write("b", rows(0), mode="create")
-    a = append_detached(append_detached(lake.open("a"), 1), 2)
+    a = append_detached(lake.open("a"), 1)
+    upon_a = append_detached(a, 2)
     b = append_detached(lake.open("b"), 3)
     entries = [
         {"id": lake.id("a"), "version": 2, "manifest_path": detached_path(lake, "a", a)},
+        {"id": lake.id("a"), "version": 3, "manifest_path": detached_path(lake, "a", upon_a)},
         {"id": lake.id("b"), "version": 2, "manifest_path": detached_path(lake, "b", b)},
     ]
     status, answer = lake.post("/v1/table/version/batch-create", {"entries": entries})
     assert status == 200, answer
-    assert [v["version"] for v in answer["versions"]] == [2, 2]
+    assert [v["version"] for v in answer["versions"]] == [2, 3, 2]
 
     opened = lake.open("a")
-    assert (opened.version, ids(opened), ids(lake.open("b"))) == (2, [0, 1, 2], [0, 3])
+    assert (opened.version, ids(opened), ids(lake.open("b"))) == (3, [0, 1, 2], [0, 3])
+    assert ids(lake.open("a", version=2)) == [0, 1]
     opened.validate()
 
     # An attached version is a version like any other.
     opened.insert(rows(5))
     opened.create_scalar_index("id", "BTREE")
-    assert (lake.versions("a"), ids(lake.open("a"))) == ([1, 2, 3, 4], [0, 1, 2, 5])
+    assert (lake.versions("a"), ids(lake.open("a"))) == ([1, 2, 3, 4, 5], [0, 1, 2, 5])
 
     status, again = lake.post("/v1/table/version/batch-create", {"entries": entries})
     assert (status, again["versions"], again["transaction_id"]) == (200, answer["versions"], answer["transaction_id"])
+
+
+def test_a_detached_version_upon_another_is_not_attached_in_its_place(lake: Lake) -> None:
+    lake.write("t", rows(0), mode="create")
+    upper = append_detached(append_detached(lake.open("t"), 1), 2)
+    entry = {"id": lake.id("t"), "version": 2, "manifest_path": detached_path(lake, "t", upper)}
+    status, answer = lake.post("/v1/table/version/batch-create", {"entries": [entry]})
+    assert (status, answer["code"]) == (409, 19), answer
+    assert lake.versions("t") == [1]
 
 
 def test_a_batch_with_one_stale_entry_changes_nothing(lake: Lake) -> None:

@@ -71,7 +71,7 @@ def test_the_catalog_remembers_the_transaction(lake: Lake) -> None:
     assert "nightly load" in str(described.properties)
 
 
-def test_several_changes_of_a_table_are_one_version(lake: Lake) -> None:
+def test_several_changes_of_a_table_are_published_together(lake: Lake) -> None:
     lake.write("t", rows(0, 2), mode="create")
     seen: list[list[int]] = []
 
@@ -83,10 +83,25 @@ def test_several_changes_of_a_table_are_one_version(lake: Lake) -> None:
         tx.update(lake.id("t"), {"id": "id + 10"})
         seen.append(ids(tx.dataset(lake.id("t"))))
 
-    lake.catalog.transaction(change)
+    done = lake.catalog.transaction(change)
     assert seen == [[0, 1, 2, 3], [11, 12, 13]]
-    assert lake.versions("t") == [1, 2]
     assert ids(lake.open("t")) == [11, 12, 13]
+    # Both appends are one version; the deletion and the update have their own.
+    assert done.versions == {(tuple(lake.id("t")), ""): 4}
+    assert [ids(lake.open("t", version=v)) for v in (2, 3)] == [[0, 1, 2, 3], [1, 2, 3]]
+
+
+def test_a_writer_that_began_earlier_sees_every_change_of_a_transaction(lake: Lake) -> None:
+    lake.write("t", rows(0, 4), mode="create")
+    stale = lake.open("t")
+
+    def change(tx: lancerest.Transaction) -> None:
+        tx.delete(lake.id("t"), "id = 1")
+        tx.append(lake.id("t"), rows(9))
+
+    lake.catalog.transaction(change)
+    stale.delete("id = 2")
+    assert ids(lake.open("t")) == [0, 3, 9], "a row deleted by the transaction must not come back"
 
 
 def test_nothing_is_published_before_the_end_or_after_an_error(lake: Lake) -> None:
@@ -229,7 +244,7 @@ def test_main_and_branches_move_together(lake: Lake) -> None:
             tx.update(lake.id("t"), {"text": "'branch'"}, "id = 0", branch="exp/one"),
         )
     )
-    assert done.versions == {(tuple(lake.id("t")), ""): 2, (tuple(lake.id("t")), "exp/one"): 2}
+    assert done.versions == {(tuple(lake.id("t")), ""): 2, (tuple(lake.id("t")), "exp/one"): 3}
     assert ids(lake.open("t")) == [0, 1]
     branch = lake.catalog.open(lake.id("t"), branch="exp/one")
     assert ids(branch) == [0, 2]
@@ -293,6 +308,27 @@ def test_updates_keep_types(lake: Lake) -> None:
     assert np.allclose(table["vector"].to_pylist()[0], 0.5)
 
 
+def test_stable_row_ids_stay(lake: Lake) -> None:
+    def row_ids() -> dict[str, int]:
+        table = lake.open("t").to_table(columns=["text"], with_row_id=True)
+        return dict(zip(table["text"].to_pylist(), table["_rowid"].to_pylist(), strict=True))
+
+    lake.write("t", rows(0, 5), mode="create", enable_stable_row_ids=True, max_rows_per_file=2)
+    before = row_ids()
+
+    def change(tx: lancerest.Transaction) -> None:
+        tx.append(lake.id("t"), rows(5, 2))
+        tx.update(lake.id("t"), {"id": "id + 100"}, "id IN (1, 2, 5)")
+        tx.delete(lake.id("t"), "id = 3")
+
+    lake.catalog.transaction(change)
+    after = row_ids()
+    assert ids(lake.open("t")) == [0, 4, 6, 101, 102, 105]
+    assert {text: after[text] for text in before if text != "row 3"} == {t: i for t, i in before.items() if t != "row 3"}
+    assert len(set(after.values())) == 6
+    lake.open("t").validate()
+
+
 def test_any_lance_operation(lake: Lake) -> None:
     lake.write("t", rows(0, 2), mode="create")
     lake.write("u", rows(0), mode="create")
@@ -307,10 +343,15 @@ def test_any_lance_operation(lake: Lake) -> None:
     assert (ids(lake.open("t")), ids(lake.open("u"))) == ([0, 1, 8], [])
 
 
-def test_v1_manifest_names(lake: Lake) -> None:
-    lake.write("t", rows(0), mode="create", enable_v2_manifest_paths=False)
+def test_v1_manifest_names_are_refused_by_lance(lake: Lake) -> None:
+    dataset = lake.write("t", rows(0), mode="create", enable_v2_manifest_paths=False)
+    with pytest.raises(OSError, match="v1 manifest paths"):
+        lake.catalog.transaction(lambda tx: tx.append(lake.id("t"), rows(1)))
+    assert lake.versions("t") == [1]
+
+    # The names can be changed; then it works.
+    dataset.migrate_manifest_paths_v2()
     lake.catalog.transaction(lambda tx: tx.append(lake.id("t"), rows(1)))
-    assert lake.describe_version("t", 2)["manifest_path"].endswith("/_versions/2.manifest")
     assert ids(lake.open("t")) == [0, 1]
 
 

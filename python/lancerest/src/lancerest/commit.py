@@ -46,7 +46,7 @@ class Committed(Generic[T]):
     """A transaction that was published.
 
     `value` is what the closure returned; `transaction_id` the catalog's id of it (None if nothing was written, or if the
-    outcome was learned without its answer); `versions` maps (table, branch) to the version each table got; `attempts` is 1
+    outcome was learned without its answer); `versions` maps (table, branch) to the version each table has now; `attempts` is 1
     if no other writer got in between.
     """
 
@@ -135,7 +135,7 @@ class Committer:
                 evaluated = evaluated or self._evaluate(fn, deadline)
                 outcome = self._publish_all(evaluated.written, deadline)
                 if isinstance(outcome, Published):
-                    return Committed(evaluated.value, outcome.transaction_id, next_versions(evaluated.written), attempt)
+                    return Committed(evaluated.value, outcome.transaction_id, last_versions(evaluated.written), attempt)
             except OvertakenError as err:
                 outcome = Lost(str(err))
             if attempt > retries or deadline.over():
@@ -153,7 +153,7 @@ class Committer:
     def _publish_all(self, written: Sequence[StagedTable], deadline: Deadline) -> Published | Lost:
         if not written:
             return Published(None)
-        entries = [staged.entry() for staged in written]
+        entries = [entry for staged in written for entry in staged.entries()]
         return self._publish(entries, {staged.place.chain: staged.place for staged in written}, deadline)
 
     def _contended(self, evaluated: Evaluated[T] | None, deadline: Deadline) -> list[Contended]:
@@ -242,6 +242,6 @@ class Committer:
         return found is not None and found.uuid == entry.uuid
 
 
-def next_versions(written: Sequence[StagedTable]) -> dict[tuple[tuple[str, ...], str], int]:
-    """Return the version that each table gets."""
-    return {(s.place.chain.table, s.place.chain.branch): s.next_version for s in written}
+def last_versions(written: Sequence[StagedTable]) -> dict[tuple[tuple[str, ...], str], int]:
+    """Return the version that each table has afterwards."""
+    return {(e.chain.table, e.chain.branch): e.version for staged in written for e in staged.entries()}

@@ -26,7 +26,6 @@ class StagedFirstVersion:
     """A staged manifest of version 1 and the Lance transaction inside it."""
 
     manifest_path: str
-    naming_scheme: str
     uuid: str
 
 
@@ -55,11 +54,7 @@ def stage_first_version(table: TableID, info: TableInfo, data: ReaderLike) -> St
     request = stand_in.request
     if request["version"] != 1:
         raise OvertakenError(f"table {'/'.join(table)} got its first version from another writer")
-    return StagedFirstVersion(
-        manifest_path=request["manifest_path"],
-        naming_scheme=request.get("naming_scheme") or "V2",
-        uuid=transaction.uuid,
-    )
+    return StagedFirstVersion(manifest_path=request["manifest_path"], uuid=transaction.uuid)
 
 
 class _StandIn(LanceNamespace):

@@ -1,8 +1,11 @@
-"""One table's share of a transaction: changes written detached, one upon another, until the last is published.
+"""One table's share of a transaction: changes written detached, one upon another, until all are published.
 
 A detached version is a manifest beside the table's chain that nobody finds unless told its number. The catalog attaches
 it: it publishes the same manifest under the next number of the chain. So data files are written once, whatever becomes
 of the attempt, and an append can move to a newer version by writing one small manifest.
+
+Each change gets a number of its own, though all are published at once: a writer that began earlier looks for conflicts
+version by version, and would miss a change that is hidden below another.
 
 Snapshots are opened by location and number, without the catalog: a published version never changes. Nothing here
 publishes anything; module `commit` does.
@@ -65,7 +68,6 @@ class Entry:
     chain: Chain
     version: int
     manifest_path: str
-    naming_scheme: str
     uuid: str
 
     def to_json(self) -> dict[str, Any]:
@@ -74,7 +76,6 @@ class Entry:
             "id": list(self.chain.table),
             "version": self.version,
             "manifest_path": self.manifest_path,
-            "naming_scheme": self.naming_scheme,
         }
         if self.chain.branch:
             entry["branch"] = self.chain.branch
@@ -92,18 +93,19 @@ class StagedTable:
         self._unflushed: list[FragmentMetadata] = []
         self._appended: list[FragmentMetadata] = []
         self._movable = True
+        # What was written so far, in order: the numbers of detached versions and the Lance transactions in them.
+        self._detached: list[tuple[int, str]] = []
         self._first: Entry | None = None
-        self._uuid = ""
 
     @property
     def next_version(self) -> int:
-        """The version that the change is to become."""
+        """The version that the first change is to become."""
         return self.head.version + 1 if self.head else 1
 
     @property
     def written(self) -> bool:
         """Whether there is anything to publish."""
-        return bool(self._first or self._unflushed or self._uuid)
+        return bool(self._first or self._unflushed or self._detached)
 
     def dataset(self) -> lance.LanceDataset:
         """Return the table as the transaction sees it. What was read here may decide later writes, so the table is no
@@ -190,23 +192,21 @@ class StagedTable:
         if base.lance_schema != self._base.lance_schema:
             return False
         self.head, self._base, self._current = head, base, base
+        self._detached = []
         self._unflushed = list(self._appended)
         return True
 
-    def entry(self) -> Entry:
-        """Return what to publish; the table must be `written`."""
+    def entries(self) -> list[Entry]:
+        """Return what to publish, in order; the table must be `written`."""
         if self._first is not None:
-            return self._first
-        dataset = self._flush()
+            return [self._first]
+        self._flush()
         assert self.head is not None, "a table with a dataset has a head"
-        directory, name = posixpath.split(self.head.manifest_path)
-        return Entry(
-            chain=self.place.chain,
-            version=self.head.version + 1,
-            manifest_path=f"{directory}/d{dataset.version}.manifest",
-            naming_scheme=naming_scheme(name),
-            uuid=self._uuid,
-        )
+        directory = posixpath.dirname(self.head.manifest_path)
+        return [
+            Entry(self.place.chain, version, f"{directory}/d{detached}.manifest", uuid)
+            for version, (detached, uuid) in enumerate(self._detached, self.next_version)
+        ]
 
     def _create(self, data: ReaderLike) -> None:
         if self._first is not None:
@@ -215,7 +215,7 @@ class StagedTable:
             )
         self._movable = False
         staged = stage_first_version(self.place.chain.table, self.place.info, data)
-        self._first = Entry(self.place.chain, 1, staged.manifest_path, staged.naming_scheme, staged.uuid)
+        self._first = Entry(self.place.chain, 1, staged.manifest_path, staged.uuid)
 
     def _flush(self) -> lance.LanceDataset:
         if self._current is None:
@@ -228,7 +228,7 @@ class StagedTable:
     def _commit(self, transaction: lance.Transaction) -> None:
         assert self._current is not None, "only a table with a version is changed"
         self._current = lance.LanceDataset.commit(self._current, transaction, detached=True, **self._storage())
-        self._uuid = transaction.uuid
+        self._detached.append((self._current.version, transaction.uuid))
 
     def _storage(self) -> dict[str, Any]:
         return {
@@ -284,9 +284,3 @@ def keep_row_ids(fragments: Iterable[FragmentMetadata], row_ids: pa.ChunkedArray
         ids = row_ids.slice(offset, fragment.physical_rows)
         fragment.row_id_meta = RowIdSequence(ids).to_inline_metadata()
         offset += fragment.physical_rows
-
-
-def naming_scheme(manifest_name: str) -> str:
-    """Return the naming scheme that a manifest's final name belongs to: V2 has 20 digits, V1 fewer."""
-    digits, _, _ = manifest_name.partition(".")
-    return "V2" if len(digits) == 20 else "V1"
