@@ -108,10 +108,12 @@ type process struct {
 	entry [2]progress
 }
 
-// adopter is the background adoption: between its look at an object and its database transaction anything may happen.
+// adopter is the background adoption: between its look at an object, its put of the same bytes (create-only, which makes them
+// durable) and its database transaction anything may happen.
 type adopter struct {
 	at      slot
 	content content
+	put     bool
 }
 
 // flight is an operation that its process gave up but that may still land.

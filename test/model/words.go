@@ -30,6 +30,7 @@ const (
 	actConflict
 	actRefuse
 	actAdoptAt
+	actPutAgain
 	actEcho
 	actPut
 	actMeet
@@ -70,6 +71,7 @@ func (a act) words() string {
 		actConflict:      "answers conflict",
 		actRefuse:        "answers refused",
 		actAdoptAt:       "adopts {s}",
+		actPutAgain:      "puts what it read at {s} again, if it is gone",
 		actEcho:          "reserves an echo at A:N+1",
 		actPut:           "puts {x} at {s}",
 		actMeet:          "meets an object at {s}",

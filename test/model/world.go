@@ -130,12 +130,22 @@ func (m *machine) land(s *state) {
 	}
 }
 
-// adoptInBackground looks at an object as if its view of the rows were old, and adopts it in a later step.
+// adoptInBackground looks at an object as if its view of the rows were old, makes it durable and adopts it in later steps.
 func (m *machine) adoptInBackground(s *state) {
 	if !m.sc.adopter {
 		return
 	}
 	st := step{who: whoAdopter, act: actMeet} // the look is the world's step: nobody has to take it
+	if c := s.adopter.content; c != contentNone && !s.adopter.put {
+		n := *s
+		n.adopter.put = true
+		if at := s.adopter.at; s.objects[at] == contentNone {
+			n.objects[at] = c
+		}
+		st.at, st.act, st.mine = s.adopter.at, actPutAgain, true
+		m.emit(n, st)
+		return
+	}
 	if c := s.adopter.content; c != contentNone {
 		n := *s
 		n.adopter = adopter{}
