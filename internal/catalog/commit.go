@@ -2,11 +2,14 @@ package catalog
 
 import (
 	"context"
+	"errors"
+
 	"github.com/google/uuid"
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/auth"
 	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/objstore"
 )
 
 // step is one thing that a commit is asked to do, after the form of the request was checked.
@@ -194,7 +197,10 @@ func (c *Catalog) lost(ctx context.Context, works []*work, f *finished, where na
 		return c.refused(where.wrap(works[f.index], f.refusal))
 	}
 	c.counters.Conflicts.Add(1)
-	w := works[f.index]
+	w := works[max(f.index, 0)]
+	if f.index < 0 {
+		w = creating(works)[0]
+	}
 	if _, err := c.adopt(ctx, w.chainPlace()); err != nil {
 		return err
 	}
@@ -202,12 +208,21 @@ func (c *Catalog) lost(ctx context.Context, works []*work, f *finished, where na
 	if err != nil {
 		return err
 	}
-	if row.Number == 0 {
+	if row.Number != 0 {
+		return where.wrap(w, api.Errorf(api.CodeConcurrentModification,
+			"another writer published this version in storage first, and nothing of the commit was kept: read that version, then try the next number"))
+	}
+	final := w.place.final(w.branch, w.version, w.scheme)
+	_, err = w.place.objects.Head(ctx, final)
+	switch {
+	case err == nil:
 		return where.wrap(w, api.Errorf(api.CodeInvalidTableState,
-			"an object that is no manifest of this version stands under its final name, %s, and nothing of the commit was kept: remove that object", w.place.final(w.branch, w.version, w.scheme)))
+			"an object that is no manifest of this version stands under its final name, %s, and nothing of the commit was kept: remove that object", final))
+	case !errors.Is(err, objstore.ErrNotFound):
+		return where.wrapAny(w, storageError("look at the final manifest", err))
 	}
 	return where.wrap(w, api.Errorf(api.CodeConcurrentModification,
-		"another writer published this version in storage first, and nothing of the commit was kept: read that version, then try the next number"))
+		"the commit could not be completed, as when a staged manifest is removed before it is published, and nothing of it was kept: stage the manifests anew and try again"))
 }
 
 // unknownOutcome is the error of a commit that was reserved and could not be finished yet: it may still succeed, so it is

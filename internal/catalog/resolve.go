@@ -18,7 +18,8 @@ type finished struct {
 	state    lance.TransactionState
 	entries  []lance.Entry
 	versions []lance.Version // by entry; only where the entry makes one
-	// Of an aborted transaction: the entry that could not be carried out, and why; refusal is nil where a bypassing writer won.
+	// Of an aborted transaction: the entry that could not be carried out, -1 where only another server met the reason, and why;
+	// refusal is nil where a bypassing writer won.
 	index   int
 	refusal *api.Error
 }
@@ -103,7 +104,7 @@ func (c *Catalog) resolve(ctx context.Context, t *lance.Transaction, done []publ
 
 // endOf reports a transaction that somebody else has ended.
 func (c *Catalog) endOf(ctx context.Context, t *lance.Transaction) (*finished, error) {
-	f := &finished{}
+	f := &finished{index: -1}
 	err := c.store.View(ctx, func(r store.Reader) error {
 		now, err := r.Transaction(t.ID)
 		if err != nil {
@@ -175,7 +176,11 @@ func (c *Catalog) abort(ctx context.Context, t *lance.Transaction, done []publis
 		return nil, fmt.Errorf("abort transaction %s: %w", t.ID, err)
 	}
 	if !was {
-		return c.endOf(ctx, t)
+		f, err := c.endOf(ctx, t)
+		if err == nil {
+			f.index, f.refusal = why.index, why.refusal
+		}
+		return f, err
 	}
 	c.counters.Aborts.Add(1)
 	e := t.Entries[why.index]
