@@ -62,11 +62,18 @@ func (c *Catalog) adopt(ctx context.Context, cp chainPlace) (int, error) {
 func (c *Catalog) takeIn(ctx context.Context, cp chainPlace, infos []objstore.Info) (int, error) {
 	finds, err := c.inspect(ctx, cp, infos, func(key string, data []byte) error {
 		// A store that finds the name taken has made sure that what is there stays.
-		_, err := cp.place.objects.PutIfAbsent(ctx, key, data)
+		info, err := cp.place.objects.PutIfAbsent(ctx, key, data)
 		if errors.Is(err, objstore.ErrExists) {
 			return nil
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		// It was removed since it was read, by an abort perhaps, and must not come back (C10).
+		if err := cp.place.objects.DeleteIf(ctx, key, info.ETag); err != nil && !errors.Is(err, objstore.ErrChanged) {
+			return err
+		}
+		return objstore.ErrNotFound
 	})
 	if err != nil || len(finds) == 0 {
 		return 0, err
@@ -170,7 +177,11 @@ func (c *Catalog) inspectOne(ctx context.Context, cp chainPlace, info objstore.I
 		c.opts.Notify(ctx, Event{Kind: EventSkipped, Table: show(cp.path), Version: v, Detail: detail})
 		return nil, nil
 	}
-	if err := settle(info.Key, data); err != nil {
+	err = settle(info.Key, data)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, storageError("make "+info.Key+" durable", err)
 	}
 	return &found{info: info, version: lance.Version{
