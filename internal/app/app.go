@@ -20,6 +20,7 @@ import (
 	"github.com/lancerest/lancerest/internal/objstore/local"
 	"github.com/lancerest/lancerest/internal/store"
 	"github.com/lancerest/lancerest/internal/store/sqlstore"
+	"github.com/lancerest/lancerest/internal/telemetry"
 )
 
 // Config says how to serve. Zero values mean the defaults.
@@ -36,6 +37,14 @@ type Config struct {
 	Version string
 	// Logger receives what operators need to know (default: nothing).
 	Logger *slog.Logger
+	// Limits bound what requests may use.
+	Limits httpapi.Limits
+	// MaxBatch bounds the entries of one batch (default 10,000).
+	MaxBatch int
+	// HeaderMax bounds the bytes of a request's head (default 64 KiB).
+	HeaderMax int
+	// IdleTime is how long a connection may rest between requests (default 620 s).
+	IdleTime time.Duration
 	// Drain bounds how long requests under way may take once the server is asked to stop (default 30 s).
 	Drain time.Duration
 }
@@ -46,6 +55,7 @@ const (
 	headerTimeout = 30 * time.Second
 	idleTimeout   = 620 * time.Second
 	headerMax     = 64 << 10
+	idleLeast     = 310 * time.Second
 )
 
 // App is a server that has its state open and its address bound. Create it with New, then Run it, then Close it.
@@ -69,6 +79,9 @@ func New(ctx context.Context, config Config) (*App, error) {
 	if err := checkListen(config); err != nil {
 		return nil, err
 	}
+	if config.IdleTime < idleLeast {
+		return nil, fmt.Errorf("idle time %s: it must be at least %s, because clients keep connections for up to 300 s and fail on one that was closed", config.IdleTime, idleLeast)
+	}
 	a := &App{config: config}
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
@@ -88,6 +101,12 @@ func setDefaults(c *Config) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.HeaderMax == 0 {
+		c.HeaderMax = headerMax
+	}
+	if c.IdleTime == 0 {
+		c.IdleTime = idleTimeout
 	}
 	if c.Drain == 0 {
 		c.Drain = 30 * time.Second
@@ -126,16 +145,20 @@ func (a *App) open(ctx context.Context) error {
 	})
 	a.catalog, err = catalog.New(ctx, catalog.Options{
 		Store: state, Roots: []catalog.Root{{Location: a.root, Objects: objects}}, Notify: a.notify, Wake: a.runner.Wake,
+		MaxBatch: a.config.MaxBatch,
 	})
 	if err != nil {
 		return err
 	}
-	a.handler, err = httpapi.New(httpapi.Options{Catalog: a.catalog, Logger: a.config.Logger, Version: a.config.Version})
+	a.handler, err = httpapi.New(httpapi.Options{
+		Catalog: a.catalog, Logger: a.config.Logger, Version: a.config.Version, Metrics: telemetry.New(a.catalog, counts(a.catalog, state)),
+		Limits: a.config.Limits,
+	})
 	if err != nil {
 		return err
 	}
 	a.server = &http.Server{
-		Handler: a.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,
+		Handler: a.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: a.config.IdleTime, MaxHeaderBytes: a.config.HeaderMax,
 		ErrorLog: slog.NewLogLogger(a.config.Logger.Handler(), slog.LevelWarn),
 	}
 	a.listener, err = net.Listen("tcp", a.config.Listen)

@@ -124,6 +124,29 @@ func (c *Catalog) Recover(ctx context.Context, scope RecoverScope) (int, error) 
 	return len(ids), errors.Join(errs...)
 }
 
+// backlogMax is up to what number the backlog is counted.
+const backlogMax = 10_000
+
+// Backlog counts transactions that are pending and jobs that are waiting, each up to 10,000.
+func (c *Catalog) Backlog(ctx context.Context) (pending, jobs int, err error) {
+	err = c.store.View(ctx, func(r store.Reader) error {
+		ids, err := r.PendingTransactions(c.now(), backlogMax)
+		if err != nil {
+			return err
+		}
+		pending, jobs = len(ids), 0
+		for _, kind := range []string{JobPurge, JobForget, JobDeleteManifests, JobCleanAborted} {
+			some, err := r.Jobs(kind, 0, backlogMax)
+			if err != nil {
+				return err
+			}
+			jobs += len(some)
+		}
+		return nil
+	})
+	return pending, jobs, err
+}
+
 // RecoverScope says which pending transactions to finish.
 type RecoverScope int
 

@@ -23,7 +23,7 @@ type binder struct {
 	request  reflect.Type
 	required *shape // what a JSON body must hold
 	query    []queryField
-	bodyMax  int64
+	limits   Limits
 }
 
 // queryField is a field of a request struct that travels in the query.
@@ -32,9 +32,9 @@ type queryField struct {
 	index []int
 }
 
-func newBinder(op api.Operation, bodyMax int64) *binder {
+func newBinder(op api.Operation, limits Limits) *binder {
 	t := reflect.TypeOf(op.Request)
-	b := &binder{op: op, request: t, bodyMax: bodyMax}
+	b := &binder{op: op, request: t, limits: limits}
 	for _, f := range reflect.VisibleFields(t) {
 		if name := f.Tag.Get("query"); name != "" {
 			b.query = append(b.query, queryField{name: name, index: f.Index})
@@ -67,7 +67,9 @@ func (b *binder) bind(w http.ResponseWriter, r *http.Request, m match, delimiter
 // bindBody decodes a JSON body. None at all, "null", and a missing or other Content-Type are taken as clients mean them (client
 // contract, facts 6, 7 and 105); unknown fields are ignored.
 func (b *binder) bindBody(w http.ResponseWriter, r *http.Request, request reflect.Value) error {
+	arrived := b.limits.boundBody(w, r)
 	body, err := b.readBody(w, r)
+	arrived()
 	if err != nil {
 		return err
 	}
@@ -131,7 +133,7 @@ func (b *binder) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
-	var src io.Reader = http.MaxBytesReader(w, r.Body, b.bodyMax)
+	var src io.Reader = http.MaxBytesReader(w, r.Body, b.limits.Body)
 	switch encoding := strings.ToLower(r.Header.Get("Content-Encoding")); encoding {
 	case "", "identity":
 	case "gzip":
@@ -143,11 +145,11 @@ func (b *binder) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	default:
 		return nil, edge(http.StatusUnsupportedMediaType, "Content-Encoding %q is not supported: send gzip, or the body as it is", encoding)
 	}
-	body, err := io.ReadAll(io.LimitReader(src, b.bodyMax+1))
+	body, err := io.ReadAll(io.LimitReader(src, b.limits.Body+1))
 	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge) || int64(len(body)) > b.bodyMax:
-		return nil, edge(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, the most that is allowed", b.bodyMax)
+	case errors.As(err, &tooLarge) || int64(len(body)) > b.limits.Body:
+		return nil, edge(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, the most that is allowed", b.limits.Body)
 	case errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader):
 		return nil, api.Errorf(api.CodeInvalidInput, "the body is damaged gzip")
 	case err != nil:

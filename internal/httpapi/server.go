@@ -15,12 +15,14 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/auth"
 	"github.com/lancerest/lancerest/internal/catalog"
 	"github.com/lancerest/lancerest/internal/engine"
 	"github.com/lancerest/lancerest/internal/openapi"
+	"github.com/lancerest/lancerest/internal/telemetry"
 )
 
 // Options say what a handler serves. Catalog is required.
@@ -31,8 +33,8 @@ type Options struct {
 	Logger        *slog.Logger       // default: nothing is logged
 	// Version stands in the published OpenAPI document.
 	Version string
-	// BodyMax bounds a JSON body, in bytes, before and after decompression (default 32 MiB).
-	BodyMax int64
+	Metrics *telemetry.Metrics // default: nothing is counted, and there is no /metrics
+	Limits  Limits
 }
 
 // Handler serves the operations and the few paths beside them: /healthz, /readyz and /openapi.json. Create it with New.
@@ -41,6 +43,8 @@ type Handler struct {
 	router   *router
 	binders  map[string]*binder
 	document []byte
+	metrics  http.Handler // nil where nothing is counted
+	places   *places
 	draining atomic.Bool
 	inFlight sync.WaitGroup
 	entering sync.RWMutex // held to enter, so that Wait sees all who did
@@ -57,17 +61,18 @@ func New(opts Options) (*Handler, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opts.BodyMax == 0 {
-		opts.BodyMax = 32 << 20
-	}
+	opts.Limits.setDefaults()
 	document, err := openapi.Document(opts.Version, Status)
 	if err != nil {
 		return nil, fmt.Errorf("make the OpenAPI document: %w", err)
 	}
-	h := &Handler{opts: opts, binders: map[string]*binder{}, document: document}
+	h := &Handler{opts: opts, binders: map[string]*binder{}, document: document, places: newPlaces(opts.Limits)}
+	if opts.Metrics != nil {
+		h.metrics = promhttp.HandlerFor(opts.Metrics.Registry(), promhttp.HandlerOpts{})
+	}
 	table := rows(opts.Catalog, opts.Engine)
 	for _, row := range table {
-		h.binders[row.op.Name] = newBinder(row.op, opts.BodyMax)
+		h.binders[row.op.Name] = newBinder(row.op, opts.Limits)
 	}
 	h.router = newRouter(table)
 	return h, nil
@@ -118,6 +123,10 @@ type answer struct {
 // ServeHTTP answers one request and logs one line about it, which never holds a secret: no body, no query, no header.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
+	if h.metrics != nil && r.URL.Path == "/metrics" {
+		h.metrics.ServeHTTP(w, r)
+		return
+	}
 	id := requestID(r)
 	a := h.serve(w, r)
 	w.Header().Set("X-Request-Id", id)
@@ -130,7 +139,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		writeJSON(w, a.status, a.body)
 	}
-	h.log(r.Context(), a, id, time.Since(start))
+	took := time.Since(start)
+	h.count(a, took)
+	h.log(r.Context(), a, id, took)
+}
+
+// count adds an operation to the metrics.
+func (h *Handler) count(a answer, took time.Duration) {
+	if h.opts.Metrics == nil || a.operation == "" {
+		return
+	}
+	code := -1
+	if a.err != nil {
+		code = int(api.CodeOf(a.err))
+	}
+	h.opts.Metrics.Observe(a.operation, code, took)
 }
 
 // requestID takes over the id that a client sends, if it is a sane one, so that both sides' logs agree.
@@ -196,6 +219,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (a answer) {
 		return a
 	}
 	a.operation = m.row.op.Name
+	leave, err := h.places.take(r.Context())
+	if err != nil {
+		a.err = err
+		return a
+	}
+	defer leave()
 	a.err = h.perform(w, r, m, &a)
 	return a
 }
@@ -203,6 +232,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (a answer) {
 // perform binds, calls and encodes one operation.
 func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *answer) error {
 	d := dialectOf(r)
+	ctx, cancel := h.opts.Limits.begin(r, m.row.op)
+	defer cancel()
 	request, err := h.binders[m.row.op.Name].bind(w, r, m, d.delimiter)
 	if err != nil {
 		return err
@@ -211,12 +242,12 @@ func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *an
 		a.target = t.AsTarget().ID
 	}
 	caller := request.(interface{ AsCaller() *api.Caller }).AsCaller()
-	principal, err := h.opts.Authenticator.Authenticate(r.Context(), credentials(r.Header, caller.Identity))
+	principal, err := h.opts.Authenticator.Authenticate(ctx, credentials(r.Header, caller.Identity))
 	if err != nil {
 		return err
 	}
 	caller.Identity, caller.Context = nil, contextOf(r.Header, caller.Context)
-	ctx := withDialect(auth.WithPrincipal(r.Context(), principal), d)
+	ctx = withDialect(auth.WithPrincipal(ctx, principal), d)
 	response, err := m.row.call(ctx, request)
 	if err != nil {
 		drain(r.Body, m.row.op.Body)

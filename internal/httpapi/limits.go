@@ -1,0 +1,104 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/lancerest/lancerest/api"
+)
+
+// Limits bound what requests may use. Zero values mean the defaults.
+type Limits struct {
+	Body        int64         // bytes of a JSON body, before and after decompression (default 32 MiB)
+	BodyTime    time.Duration // for a JSON body to arrive (default 1 minute)
+	ReadTime    time.Duration // for an operation that changes nothing (default 1 minute)
+	WriteTime   time.Duration // for one that does, up to the point from which it cannot be undone (default 2 minutes; C11)
+	Concurrent  int           // operations at a time (default 512)
+	QueueLength int           // operations that wait for their turn before others are refused with 503 (default 4,096)
+}
+
+func (l *Limits) setDefaults() {
+	setDefault(&l.Body, 32<<20)
+	setDefault(&l.BodyTime, time.Minute)
+	setDefault(&l.ReadTime, time.Minute)
+	setDefault(&l.WriteTime, 2*time.Minute)
+	setDefault(&l.Concurrent, 512)
+	setDefault(&l.QueueLength, 4096)
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// begin starts the clock of an operation. Streams of rows may take as long as they keep coming.
+func (l Limits) begin(r *http.Request, op api.Operation) (context.Context, context.CancelFunc) {
+	if op.Body == api.ArrowBody {
+		return r.Context(), func() {}
+	}
+	limit := l.ReadTime
+	if mutates(op.Name) {
+		limit = l.WriteTime
+	}
+	return context.WithTimeout(r.Context(), limit)
+}
+
+// boundBody bounds the time in which a body must arrive, until the returned function is called: later the connection is only watched
+// for the client's hanging up, which must not look like a late body.
+func (l Limits) boundBody(w http.ResponseWriter, r *http.Request) func() {
+	if r.Body == nil || r.Body == http.NoBody {
+		return func() {}
+	}
+	control := http.NewResponseController(w)
+	if control.SetReadDeadline(time.Now().Add(l.BodyTime)) != nil {
+		return func() {} // no connection, as in a test without a network
+	}
+	return func() { _ = control.SetReadDeadline(time.Time{}) }
+}
+
+// mutates reports whether an operation changes anything.
+func mutates(operation string) bool {
+	switch operation {
+	case "ListNamespaces", "DescribeNamespace", "NamespaceExists", "ListTables", "ListAllTables", "DescribeTable", "TableExists", "GetTableStats",
+		"ListTableVersions", "DescribeTableVersion", "QueryTable", "CountTableRows", "ExplainTableQueryPlan", "AnalyzeTableQueryPlan",
+		"ListTableIndices", "DescribeTableIndexStats", "ListTableTags", "GetTableTagVersion", "ListTableBranches", "DescribeTransaction":
+		return false
+	}
+	return true
+}
+
+// places are the operations that may run at a time, and those that may wait.
+type places struct {
+	free    chan struct{}
+	waiting atomic.Int64
+	queue   int64
+}
+
+func newPlaces(l Limits) *places {
+	return &places{free: make(chan struct{}, l.Concurrent), queue: int64(l.QueueLength)}
+}
+
+// take waits for a place and returns the function that gives it back. Where too many wait already, or the caller gives up, the error
+// is of code ServiceUnavailable: nothing has happened yet.
+func (p *places) take(ctx context.Context) (func(), error) {
+	leave := func() { <-p.free }
+	select {
+	case p.free <- struct{}{}:
+		return leave, nil
+	default:
+	}
+	defer p.waiting.Add(-1)
+	if p.waiting.Add(1) > p.queue {
+		return nil, api.Errorf(api.CodeServiceUnavailable, "too many requests are waiting; nothing was done; try again")
+	}
+	select {
+	case p.free <- struct{}{}:
+		return leave, nil
+	case <-ctx.Done():
+		return nil, api.Errorf(api.CodeServiceUnavailable, "the request was given up while it waited for its turn; nothing was done")
+	}
+}
