@@ -222,6 +222,11 @@ func differencesOfVersions() []difference {
 			tb.commit(t, 1, 1)
 			return suite.send(t, "BatchDeleteTableVersions", tb.id, obj{"ranges": list{obj{"start_version": 5, "end_version": 2}}})
 		}, nil, ours, "A range turned round is a mistake of the caller."},
+		{section, "BatchDeleteTableVersions of all versions, `{0, -1}`", func(t *testing.T) answer {
+			tb := newTable(t)
+			tb.commit(t, 1, 2)
+			return suite.send(t, "BatchDeleteTableVersions", tb.id, obj{"ranges": list{obj{"start_version": 0, "end_version": -1}}})
+		}, nil, bothFit, "The specification does not say whether the latest version may go. Without it the chain would begin at 1 again, with numbers that writers and caches know as other versions."},
 	}
 }
 

@@ -150,7 +150,8 @@ func TestIgnoredBody(t *testing.T) {
 // TestMalformedBody: what is not one JSON object is refused, and so are members of a wrong type.
 func TestMalformedBody(t *testing.T) {
 	forEachOperation(t, takesJSON, func(t *testing.T, op operation) {
-		for _, body := range []string{"{", `{"id":`, "[]", `"text"`, "7", "true", "{}{}", "{} trailing", "\x00", "{\"a\":\"\xff\xfe\"", "<html>"} {
+		for _, body := range []string{"{", `{"id":`, "[]", `"text"`, "7", "true", "{}{}", "{} trailing", "\x00", "{\"a\":\"\xff\xfe\"}", "<html>",
+			strings.Repeat("[", 100000), `{"a":` + strings.Repeat("[", 100000) + strings.Repeat("]", 100000) + "}"} {
 			suite.send(t, op.name, absent(op), nil, rawBody(body)).fails(t, invalidInput)
 		}
 		general := obj{"identity": "me", "context": list{}}

@@ -160,6 +160,9 @@ func TestQueryParameters(t *testing.T) {
 	}
 	mentions(t, suite.send(t, "ListTableVersions", tb.id, nil, andQuery("descending=down")).fails(t, invalidInput), "descending")
 	suite.send(t, "ListTables", ns, nil, andQuery("no_such_parameter=1")).ok(t)
+	for _, malformed := range []string{"limit=%zz", "limit=1;x=2", "%=1"} {
+		suite.send(t, "ListTables", ns, nil, andQuery(malformed)).fails(t, invalidInput)
+	}
 }
 
 // rawExchange writes a request byte by byte as given and reads one answer.

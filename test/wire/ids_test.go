@@ -281,3 +281,11 @@ func TestDuckDBStyleID(t *testing.T) {
 	suite.send(t, "TableExists", tb.id, obj{"id": list{joined}}).empty(t)
 	suite.send(t, "TableExists", tb.id, obj{"id": list{joined + "x"}}).fails(t, invalidInput)
 }
+
+// TestDeepIDs: an id of hundreds of levels is refused as what it is.
+func TestDeepIDs(t *testing.T) {
+	t.Parallel()
+	deep := strings.Split(strings.Repeat("a", 300), "")
+	describeAt(t, strings.Join(deep, "$"), "%24").failsWith(t, invalidInput, namespaceNotFound)
+	suite.send(t, "BatchCommitTables", nil, obj{"operations": list{declareOp(deep)}}).failsWith(t, invalidInput, namespaceNotFound)
+}

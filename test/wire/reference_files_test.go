@@ -155,3 +155,23 @@ func TestBranchesThatClientsMade(t *testing.T) {
 		t.Errorf("branches = %v, want two", branches)
 	}
 }
+
+// TestBrokenReferences: a reference file that cannot be read is a state of the table that no retry mends; the error names it.
+func TestBrokenReferences(t *testing.T) {
+	t.Parallel()
+	tb := newTable(t)
+	tb.commit(t, 1, 1)
+	for _, kind := range []string{"tags", "branches"} {
+		writeFile(t, filepath.Join(tb.dir, "_refs", kind, "broken.json"), []byte(`{"version":`))
+	}
+	for _, a := range []answer{
+		suite.send(t, "GetTableTagVersion", tb.id, obj{"tag": "broken"}),
+		suite.send(t, "CreateTableVersion", tb.id, tb.stagedOn(t, "broken", 1)),
+		suite.send(t, "ListTableTags", tb.id, nil),
+		suite.send(t, "ListTableBranches", tb.id, nil),
+	} {
+		mentions(t, a.fails(t, invalidTableState), "broken")
+	}
+	suite.send(t, "CreateTableVersion", tb.id, tb.stagedOn(t, "fine", 1)).ok(t)
+	tb.commit(t, 2, 2)
+}

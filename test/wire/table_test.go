@@ -123,8 +123,8 @@ func TestDrop(t *testing.T) {
 	tb := newTable(t)
 	tb.commit(t, 1, 1)
 	got := suite.send(t, "DropTable", tb.id, nil).ok(t)
-	if got.str(t, "location") != tb.location || !cmp.Equal(got.strings(t, "id"), tb.id) {
-		t.Errorf("answer %v, want the id %q and the location %s", got, tb.id, tb.location)
+	if got.str(t, "location") != tb.location || !cmp.Equal(got.strings(t, "id"), tb.id) || len(got.object(t, "properties")) != 0 {
+		t.Errorf("answer %v, want the id %q, the location %s and no properties", got, tb.id, tb.location)
 	}
 	suite.send(t, "TableExists", tb.id, nil).fails(t, tableNotFound)
 	suite.send(t, "DropTable", tb.id, nil).fails(t, tableNotFound)
@@ -254,7 +254,9 @@ func TestRegister(t *testing.T) {
 			writeFile(t, filepath.Join(dir, "_versions", finalNameV1(v)), realManifest(t, name))
 		}
 		id := child(id[:1], "v1names")
-		suite.send(t, "RegisterTable", id, obj{"location": fileURI(dir)}).ok(t)
+		if p := suite.send(t, "RegisterTable", id, obj{"location": fileURI(dir)}).ok(t).object(t, "properties"); len(p) != 0 {
+			t.Errorf("properties = %v, want {}", p)
+		}
 		tb := table{id: id, dir: dir, rel: strings.TrimPrefix(dir, "/")}
 		if got := tb.versions(t, ""); !cmp.Equal(got, []int64{2, 1}) {
 			t.Errorf("versions = %v, want 2 and 1", got)

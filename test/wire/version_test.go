@@ -235,6 +235,7 @@ func TestStagedContent(t *testing.T) {
 		for _, name := range []string{"version", "manifest_path"} {
 			mentions(t, suite.send(t, "CreateTableVersion", tb.id, with(tb.staged(t, 1), obj{name: nil})).fails(t, invalidInput), name)
 		}
+		suite.send(t, "CreateTableVersion", tb.id, with(tb.staged(t, 1), obj{"manifest_size": -1})).fails(t, invalidInput)
 		for _, v := range []any{0, "1", 1.5, true, list{1}} {
 			suite.send(t, "CreateTableVersion", tb.id, with(tb.staged(t, 1), obj{"version": v})).fails(t, invalidInput)
 		}
@@ -289,9 +290,29 @@ func TestCleanupBehindTheCatalog(t *testing.T) {
 	if err := os.Remove(filepath.Join(tb.dir, "_versions", finalName(1))); err != nil {
 		t.Fatal(err)
 	}
+	if got := tb.versions(t, ""); !cmp.Equal(got, []int64{3, 2}) {
+		t.Errorf("versions = %v, want 3 and 2", got)
+	}
 	tb.describeVersion(t, 1).fails(t, versionNotFound)
 	tb.describeVersion(t, 2).ok(t)
 	tb.commit(t, 4, 4)
+}
+
+// TestGarbageInTheSlot: bytes that are no manifest under the next final name are no winner that a loser could read, so they are
+// no conflict: the table is in a state that somebody has to mend, and the error names the object.
+func TestGarbageInTheSlot(t *testing.T) {
+	t.Parallel()
+	tb := newTable(t)
+	tb.commit(t, 1, 1)
+	garbage := []byte("the rest of a copy that broke off half-way")
+	writeFile(t, filepath.Join(tb.dir, "_versions", finalName(2)), garbage)
+	said := suite.send(t, "CreateTableVersion", tb.id, tb.staged(t, 2)).fails(t, invalidTableState)
+	mentions(t, said, finalName(2))
+	sameFile(t, filepath.Join(tb.dir, "_versions", finalName(2)), garbage)
+	tb.describeVersion(t, 1).ok(t)
+	if got := tb.versions(t, ""); !cmp.Equal(got, []int64{1}) {
+		t.Errorf("versions = %v, want 1", got)
+	}
 }
 
 // TestDeleteVersions: ranges hold their start and not their end; what is not there is passed over.
@@ -324,6 +345,10 @@ func TestDeleteVersions(t *testing.T) {
 		}
 	}
 	suite.send(t, "BatchDeleteTableVersions", tb.id, nil).fails(t, invalidInput)
+	mentions(t, remove(span(0, -1)).fails(t, invalidTableState), "5") // without its latest version a chain would begin anew
+	if got := tb.versions(t, ""); !cmp.Equal(got, []int64{5}) {
+		t.Errorf("versions = %v, want the latest", got)
+	}
 	// A number is never given twice: a writer that still knows the old version 2 must not find another one there.
 	suite.send(t, "CreateTableVersion", tb.id, tb.staged(t, 2)).failsWith(t, conflict, invalidInput)
 	tb.commit(t, 6, 6)
