@@ -156,8 +156,8 @@ func TestBranchesThatClientsMade(t *testing.T) {
 	}
 }
 
-// TestBrokenReferences: a reference file that cannot be read is a state of the table that no retry mends; the error names it.
-func TestBrokenReferences(t *testing.T) {
+// TestBrokenTagAndBranchFiles: a reference file that cannot be read is a state of the table that no retry mends; the error names it.
+func TestBrokenTagAndBranchFiles(t *testing.T) {
 	t.Parallel()
 	tb := newTable(t)
 	tb.commit(t, 1, 1)
