@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import lance
-import lancerest
 import numpy as np
 import pyarrow as pa
 from lance_namespace import DescribeTableRequest, LanceNamespace, ListTableVersionsRequest
+
+import lancerest
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 DIMENSION = 16

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import lancerest
 import pytest
 
+import lancerest
 from conftest import new_lake
 from lake import Lake, ids, rows, together
 from server import Server

@@ -108,7 +108,7 @@ def test_update_delete_merge(lake: Lake) -> None:
 def test_columns_come_and_go(lake: Lake) -> None:
     dataset = lake.write("t", rows(0, 2), mode="create")
     dataset.add_columns({"twice": "id * 2"})
-    dataset.alter_columns({"path": "text", "name": "words"})
+    dataset.alter_columns({"path": "text", "name": "words"})  # type: ignore[dict-item]
     dataset.drop_columns(["id"])
     opened = lake.open("t")
     assert opened.to_table().to_pydict() == {"words": ["row 0", "row 1"], "twice": [0, 2]}

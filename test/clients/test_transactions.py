@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import lance
-import lancerest
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,6 +12,7 @@ from lance import LanceOperation
 from lance.fragment import write_fragments
 from lance_namespace import DescribeTransactionRequest
 
+import lancerest
 from lake import DIMENSION, SCHEMA, Lake, ids, rows, vectors
 
 
@@ -63,7 +63,7 @@ def test_the_catalog_remembers_the_transaction(lake: Lake) -> None:
     lake.write("a", rows(0), mode="create")
     lake.write("b", rows(0), mode="create")
     done = lake.catalog.transaction(
-        lambda tx: (tx.append(lake.id("a"), rows(1)), tx.append(lake.id("b"), rows(1))), context={"reason": "nightly load"}
+        lambda tx: tx.append(lake.id("a"), rows(1)).append(lake.id("b"), rows(1)), context={"reason": "nightly load"}
     )
     assert done.transaction_id
     described = lake.client.describe_transaction(DescribeTransactionRequest(id=[done.transaction_id]))
@@ -239,9 +239,9 @@ def test_main_and_branches_move_together(lake: Lake) -> None:
     lake.write("t", rows(0), mode="create").create_branch("exp/one")
     done = lake.catalog.transaction(
         lambda tx: (
-            tx.append(lake.id("t"), rows(1)),
-            tx.append(lake.id("t"), rows(2), branch="exp/one"),
-            tx.update(lake.id("t"), {"text": "'branch'"}, "id = 0", branch="exp/one"),
+            tx.append(lake.id("t"), rows(1))
+            .append(lake.id("t"), rows(2), branch="exp/one")
+            .update(lake.id("t"), {"text": "'branch'"}, "id = 0", branch="exp/one")
         )
     )
     assert done.versions == {(tuple(lake.id("t")), ""): 2, (tuple(lake.id("t")), "exp/one"): 3}

@@ -7,9 +7,9 @@ import threading
 from collections import Counter
 
 import lance
-import lancerest
 import pyarrow as pa
 
+import lancerest
 from lake import Lake, ids, rows, together
 
 TABLES = ["images", "labels", "split"]

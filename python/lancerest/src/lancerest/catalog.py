@@ -54,7 +54,7 @@ class Catalog:
         self._delimiter = delimiter
         self.uri = uri
         properties = {f"header.{name}": value for name, value in headers.items()}
-        self.namespace_client = RestNamespace(uri=uri, delimiter=delimiter, **properties)  # type: ignore[no-untyped-call]
+        self.namespace_client = RestNamespace(uri=uri, delimiter=delimiter, **properties)
 
     def open(self, table: TableName, version: int | str | None = None, branch: str | None = None) -> lance.LanceDataset:
         """Open a table: its latest version, a version's number or a tag; on a branch, or on main if that is None.

@@ -13,6 +13,7 @@ from .wire import TableID
 
 if TYPE_CHECKING:
     from lance.types import ReaderLike
+    from typing_extensions import Self
 
 TableName = str | Sequence[str]
 
@@ -32,7 +33,8 @@ class Transaction:
     None for main. A table is read at the version that was its latest when the transaction first touched it, and the
     transaction sees its own changes. Nobody else sees any of them before the closure has returned and the catalog has
     published all. The closure may run several times: it must compute everything from what it reads here, and leave no
-    trace outside. Not for use by several threads at once.
+    trace outside. Not for use by several threads at once. Methods that have nothing to tell return the transaction, so that
+    calls can be chained.
 
     Errors: ValueError for a malformed table name; RequestError with code 4 for a table that does not exist, 22 for a branch
     that does not; LookupError where a table has no version yet and the operation needs one; whatever pylance raises
@@ -58,7 +60,7 @@ class Transaction:
         """
         return self._touch(table, branch).dataset()
 
-    def create(self, table: TableName, data: ReaderLike, *, mode: Literal["create", "overwrite"] = "create") -> None:
+    def create(self, table: TableName, data: ReaderLike, *, mode: Literal["create", "overwrite"] = "create") -> Self:
         """Make a new table of the data's schema and rows; with mode "overwrite", replace the table if there is one.
 
         The name is reserved at once (others see a declared table without versions); its first version is published with
@@ -74,16 +76,19 @@ class Transaction:
             if mode == "create" and self._touch(table, None).head is not None:
                 raise
         self._touch(table, None).overwrite(data)
+        return self
 
-    def append(self, table: TableName, data: ReaderLike, *, branch: str | None = None) -> None:
+    def append(self, table: TableName, data: ReaderLike, *, branch: str | None = None) -> Self:
         """Add rows. If other writers get in between and the table was not read here, the rows move to the newer version
         without being written again.
         """
         self._touch(table, branch).append(data)
+        return self
 
-    def overwrite(self, table: TableName, data: ReaderLike, *, branch: str | None = None) -> None:
+    def overwrite(self, table: TableName, data: ReaderLike, *, branch: str | None = None) -> Self:
         """Replace all rows and the schema; earlier versions stay readable."""
         self._touch(table, branch).overwrite(data)
+        return self
 
     def delete(self, table: TableName, predicate: str, *, branch: str | None = None) -> int:
         """Delete the rows that match the SQL predicate and return their number."""
@@ -100,17 +105,19 @@ class Transaction:
         """Begin a merge of new rows into the table, matched on the given column or columns."""
         return MergeInsert(self._touch(table, branch), [on] if isinstance(on, str) else list(on))
 
-    def operation(self, table: TableName, operation: lance.LanceOperation.BaseOperation, *, branch: str | None = None) -> None:
+    def operation(self, table: TableName, operation: lance.LanceOperation.BaseOperation, *, branch: str | None = None) -> Self:
         """Apply any Lance operation, built on the dataset that `dataset(table)` returned last."""
         self._touch(table, branch).apply(operation)
+        return self
 
-    def expect_unchanged(self, table: TableName, *, branch: str | None = None) -> None:
+    def expect_unchanged(self, table: TableName, *, branch: str | None = None) -> Self:
         """Fail (and run the closure again) if another writer changes the table before this transaction is published.
 
         It publishes a version of the table in which nothing changed: the catalog compares versions only of tables that
         a batch writes.
         """
         self._touch(table, branch).expect_unchanged()
+        return self
 
     def _touch(self, table: TableName, branch: str | None) -> StagedTable:
         chain = Chain(self._parse(table), "" if branch in (None, "main") else str(branch))
