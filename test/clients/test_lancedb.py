@@ -7,6 +7,7 @@ from typing import Any
 import lancedb
 import pytest
 from lance_namespace.errors import LanceNamespaceError
+from lancedb.index import BTree, IvfFlat
 
 from lake import DIMENSION, Lake, rows, together, vectors
 
@@ -115,8 +116,8 @@ def test_namespace_modes(lake: Lake, db: Any) -> None:
 
 def test_index_and_optimize(lake: Lake, db: Any) -> None:
     table = db.create_table("t", vectors(300), namespace_path=[lake.namespace])
-    table.create_scalar_index("id")
-    table.create_index(metric="l2", num_partitions=2, vector_column_name="vector", index_type="IVF_FLAT")
+    table.create_index("id", config=BTree())
+    table.create_index("vector", config=IvfFlat(distance_type="l2", num_partitions=2))
     table.add(vectors(10))
     table.optimize()
     assert sorted(index.name for index in table.list_indices()) == ["id_idx", "vector_idx"]

@@ -33,7 +33,7 @@ def test_vector_index(lake: Lake) -> None:
     dataset = lake.write("t", data, mode="create")
     dataset.create_index("vector", "IVF_FLAT", num_partitions=2, metric="l2")
     opened = lake.open("t")
-    assert opened.list_indices()[0]["fields"] == ["vector"]
+    assert opened.describe_indices()[0].field_names == ["vector"]
 
     wanted = data.column("vector")[42].values.to_numpy()
     assert len(wanted) == DIMENSION
