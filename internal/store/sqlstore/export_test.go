@@ -14,6 +14,12 @@ func Unsynced(o Options) Options {
 	return o
 }
 
+// OnVFS returns o for a catalog on a file system that was registered with the driver.
+func OnVFS(o Options, vfs string) Options {
+	o.vfs = vfs
+	return o
+}
+
 // MigrationSums returns the SHA-256 of every migration's text.
 func MigrationSums() ([]string, error) {
 	steps, err := migrations()

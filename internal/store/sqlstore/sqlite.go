@@ -27,8 +27,10 @@ type Options struct {
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
-	// unsynced gives up durability; only this package's tests set it, which open hundreds of catalogs.
+	// Only this package's tests set these: unsynced gives up durability, for the hundreds of catalogs that they open; vfs names
+	// a file system of the driver's that fails on command.
 	unsynced bool
+	vfs      string
 }
 
 // SQLite is a store.Store in one SQLite file. One goroutine owns the only connection that writes and commits the closures
@@ -71,7 +73,7 @@ func OpenSQLite(ctx context.Context, o Options) (*SQLite, error) {
 }
 
 func (s *SQLite) open(ctx context.Context, o Options) error {
-	conn, err := openSQLiteConn(ctx, o.Path, writerPragmas)
+	conn, err := openSQLiteConn(ctx, o, writerPragmas)
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func (s *SQLite) open(ctx context.Context, o Options) error {
 	}
 	s.writer = startSQLiteWriter(conn, o)
 	for range o.Readers {
-		conn, err := openSQLiteConn(ctx, o.Path, readerPragmas)
+		conn, err := openSQLiteConn(ctx, o, readerPragmas)
 		if err != nil {
 			return err
 		}
@@ -95,7 +97,7 @@ func (s *SQLite) open(ctx context.Context, o Options) error {
 	return nil
 }
 
-// View implements store.Store.
+// View implements store.Store. fn must not call the store itself: with all readers in use it would wait for ever.
 func (s *SQLite) View(ctx context.Context, fn func(store.Reader) error) error {
 	c, err := s.reader(ctx)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -44,11 +46,20 @@ type sqliteStmt struct {
 	positions []int
 }
 
-func openSQLiteConn(ctx context.Context, path, pragmas string) (*sqliteConn, error) {
+func openSQLiteConn(ctx context.Context, o Options, pragmas string) (*sqliteConn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	db, err := sqlite3.OpenFlags(path, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE)
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	// As a URI, a path may hold any character and begin with any word.
+	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	if o.vfs != "" {
+		uri.RawQuery = "vfs=" + o.vfs
+	}
+	db, err := sqlite3.OpenFlags(uri.String(), sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE|sqlite3.OPEN_URI)
 	if err != nil {
 		return nil, fmt.Errorf("open connection: %w", err)
 	}

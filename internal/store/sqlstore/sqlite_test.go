@@ -322,3 +322,47 @@ func TestATakenIDRunsAgain(t *testing.T) {
 		t.Errorf("taken always: got %d runs and error %v, want several and ErrContention", runs, err)
 	}
 }
+
+// A View that stays open keeps the log from beginning anew, but neither stops the writers nor makes the log grow once it is over.
+func TestLogWrapsAfterALongView(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "catalog.db")
+	s := open(t, sqlstore.Unsynced(sqlstore.Options{Path: path}))
+	logSize := func() int64 {
+		info, err := os.Stat(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	payload := strings.Repeat("x", 1<<20)
+	write := func(megabytes int) {
+		for range megabytes {
+			err := s.Update(t.Context(), func(tx store.Tx) error {
+				id := tx.NewID()
+				return errors.Join(tx.InsertJob(store.Job{ID: id, Kind: "k", Payload: payload}), tx.DeleteJob(id))
+			})
+			if err != nil {
+				t.Fatalf("Update: %v", err)
+			}
+		}
+	}
+	err := s.View(t.Context(), func(r store.Reader) error {
+		if _, err := r.Namespace(nil); err != nil {
+			return err
+		}
+		write(80)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("View: %v", err)
+	}
+	before := logSize()
+	if errs := s.Stats().CheckpointErrors; errs == 0 {
+		t.Errorf("the log has %d bytes and no checkpoint failed: the test does not reach what it tests", before)
+	}
+	write(100)
+	if after := logSize(); after > before+(32<<20) {
+		t.Errorf("the log grew from %d to %d bytes after the View", before, after)
+	}
+}

@@ -25,6 +25,8 @@ const (
 	// that the log wraps and stays small. If readers kept it from wrapping until it has restartPages, the writer waits for them.
 	checkpointPages = 4000
 	restartPages    = 16000
+	restartWait     = 50 * time.Millisecond
+	busyWait        = 5 * time.Second // as in writerPragmas
 )
 
 // sqliteWriter owns the connection that writes. Callers queue; the writer gives each its turn inside a group's transaction, in
@@ -43,7 +45,8 @@ type sqliteWriter struct {
 	closed bool
 	done   chan struct{}
 
-	walPages                         int // as of the last commit
+	walPages                         int // the log's length as of the last commit
+	restartAt                        int
 	groups, updates, largest, errors atomic.Int64
 }
 
@@ -57,6 +60,8 @@ type request struct {
 	ran chan error
 	// answer is what Update returns.
 	answer chan error
+	// started is set by the writer once the caller has had a turn.
+	started bool
 }
 
 // errNobodyWaits is the outcome of a closure whose caller gave up before its turn or was unwound by a panic.
@@ -69,6 +74,8 @@ func startSQLiteWriter(conn *sqliteConn, o Options) *sqliteWriter {
 		twice: o.RunTwice,
 		queue: make(chan *request, o.QueueLength),
 		done:  make(chan struct{}),
+
+		restartAt: restartPages,
 	}
 	conn.db.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
 		w.walPages = pages
@@ -103,10 +110,15 @@ func (w *sqliteWriter) update(ctx context.Context, fn func(store.Tx) error) erro
 
 // offer gives the caller its turn and returns how the closure ended. The writer calls it.
 func (r *request) offer(t *tx) error {
+	givenUp := r.ctx.Done()
+	if r.started {
+		givenUp = nil // the caller stays until it has its answer
+	}
 	select {
 	case r.turn <- t:
+		r.started = true
 		return <-r.ran
-	case <-r.ctx.Done():
+	case <-givenUp:
 		return errNobodyWaits
 	}
 }
@@ -165,17 +177,31 @@ func (w *sqliteWriter) serve() {
 
 // checkpoint moves the log into the database if it has grown enough. Nobody's answer waits for it.
 func (w *sqliteWriter) checkpoint() {
-	if w.walPages < checkpointPages {
-		return
-	}
-	mode := sqlite3.CHECKPOINT_PASSIVE
-	if w.walPages >= restartPages {
-		mode = sqlite3.CHECKPOINT_RESTART
-	}
-	if _, _, err := w.conn.db.WALCheckpoint("main", mode); err != nil {
-		w.errors.Add(1)
+	switch {
+	case w.walPages >= w.restartAt:
+		if err := w.restartLog(); err != nil {
+			w.errors.Add(1)
+			w.restartAt = w.walPages + restartPages // a reader that stays must not cost every group a wait
+		} else {
+			w.restartAt = restartPages
+		}
+	case w.walPages >= checkpointPages:
+		// Readers that are at work may keep part of the log from being moved; a later call moves it.
+		if _, _, err := w.conn.db.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE); err != nil {
+			w.errors.Add(1)
+		}
 	}
 	w.walPages = 0 // the next commit says how long the log is
+}
+
+// restartLog moves the whole log and waits for the readers that use it, so that the next commit begins it anew.
+func (w *sqliteWriter) restartLog() error {
+	db := w.conn.db
+	if err := db.BusyTimeout(restartWait); err != nil {
+		return err
+	}
+	_, _, err := db.WALCheckpoint("main", sqlite3.CHECKPOINT_RESTART)
+	return errors.Join(err, db.BusyTimeout(busyWait))
 }
 
 // group is the closures that one transaction of the database commits.
@@ -249,7 +275,7 @@ func (g *group) once(req *request, number int) error {
 	t.statements = ended{}
 	switch {
 	case c.db.GetAutocommit():
-		g.lost = fmt.Errorf("the database rolled back: %w", errOr(c.failed, err))
+		g.lost = fmt.Errorf("the database rolled back: %w", errors.Join(c.failed, err))
 		return nil
 	case errors.Is(err, errNobodyWaits):
 	case t.again:
