@@ -30,7 +30,7 @@ type JobWriter interface {
 	// InsertJob adds a job with an ID from NewID, to run at RunAt or as soon as possible after it.
 	InsertJob(job Job) error
 	// LeaseJobs returns up to limit jobs that are due at Now, oldest first, and moves each RunAt to Now plus lease, so that nobody
-	// else takes it meanwhile.
+	// else takes it meanwhile. They come back as they were.
 	LeaseJobs(limit int, lease time.Duration) ([]Job, error)
 	// RetryJob counts an attempt, keeps the error's text and sets the next RunAt. A job that is gone is left alone.
 	RetryJob(id lance.ObjectID, lastErr string, runAt time.Time) error

@@ -35,7 +35,7 @@ type TableWriter interface {
 	// EndTable moves a live table to TableDropped or TableDeregistered and frees its name; the latter frees its location too.
 	// ErrNotFound if it is no longer live.
 	EndTable(id lance.ObjectID, state lance.TableState) error
-	// ForgetTable removes up to limit rows of a table that is no longer live: its versions, then itself. It reports whether
-	// everything is gone.
+	// ForgetTable removes up to limit rows of a table that is no longer live: its versions and aborted contents, then itself. It
+	// reports whether everything is gone. ErrExists if the table is live: then nothing was removed.
 	ForgetTable(id lance.ObjectID, limit int) (bool, error)
 }
