@@ -41,7 +41,7 @@ type Store interface {
 	// error nothing of it is written and Update returns that error as it is. fn may run more than once: it must keep no
 	// state outside of what it sets anew on each run, and must touch nothing but its Tx (C12).
 	// Further errors: ErrUnavailable and ErrContention (nothing written), ErrUnknown (either way), ErrClosed, ctx's error
-	// (only while still waiting for its turn: nothing written).
+	// (only while still waiting for its turn: nothing written). A panic of fn unwinds the caller; nothing is written.
 	Update(ctx context.Context, fn func(Tx) error) error
 
 	// Ping reports whether the state can be read and its schema is the one this binary expects.
@@ -58,6 +58,7 @@ type Reader interface {
 	VersionReader
 	TransactionReader
 	JobReader
+	AnswerReader
 }
 
 // Tx is what a transaction may look at and change. Reads see the transaction's own writes.
@@ -68,6 +69,7 @@ type Tx interface {
 	VersionWriter
 	TransactionWriter
 	JobWriter
+	AnswerWriter
 	// Now is the time the transaction began, in UTC at millisecond precision: all rows of one commit share one clock reading.
 	Now() time.Time
 	// NewID returns an ObjectID that no row has had.

@@ -106,6 +106,7 @@ func TestMigrationsAreNeverEdited(t *testing.T) {
 	}
 	want := []string{
 		"d3ea08bbf5abc5bcd62520b1f4390ff9c4874687a17927eae839265938754fb5",
+		"c462553fb7c3c740367d16839523c2704ae8188d8780172f620d4c7eed5db0d0",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("unwanted difference (-want +got):\n%s", diff)

@@ -51,6 +51,7 @@ func Run(t *testing.T, open Open) {
 			s.versionWrites(t)
 			s.transactions(t)
 			s.jobs(t)
+			s.answers(t)
 			s.lifecycle(t)
 			s.concurrency(t)
 		})
