@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -32,7 +33,6 @@ func (c *Catalog) prepare(ctx context.Context, works []*work, where naming) erro
 	if err != nil {
 		return err
 	}
-	chainAttached(works)
 	branches, err := c.branchStates(ctx, works)
 	if err != nil {
 		return err
@@ -74,58 +74,69 @@ func (c *Catalog) checkReferred(ctx context.Context, works []*work, where naming
 	return nil
 }
 
-// knownSlots tells which slots have a row, so that storage need not be asked who owns them, and notes for a version to attach
-// which detached version its predecessor was.
+// knownSlots tells which slots have a row, so that storage need not be asked who owns them, and notes for each version to attach
+// which detached versions stand before it in its chain.
 func (c *Catalog) knownSlots(ctx context.Context, works []*work) (map[lance.Slot]bool, error) {
 	creates := creating(works)
 	slots := make([]lance.Slot, len(creates))
 	for i, w := range creates {
 		slots[i] = w.slot
 	}
-	for _, w := range creates {
-		if w.attach {
-			slots = append(slots, lance.Slot{Chain: w.slot.Chain, Number: w.version - 1})
-		}
-	}
-	var rows []lance.Version
-	err := c.view(ctx, func(r store.Reader) (err error) {
-		rows, err = r.Versions(slots)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
 	known := map[lance.Slot]bool{}
-	before := map[lance.Slot]lance.Version{}
-	for i, row := range rows {
-		known[slots[i]] = row.Number != 0
-		before[slots[i]] = row
-	}
-	for _, w := range creates {
-		w.after = nil
-		if row := before[lance.Slot{Chain: w.slot.Chain, Number: w.version - 1}]; w.attach && row.Number != 0 {
-			w.follow(row.Staged, row.Number)
+	err := c.view(ctx, func(r store.Reader) error {
+		rows, err := r.Versions(slots)
+		if err != nil {
+			return err
 		}
-	}
-	return known, nil
+		clear(known)
+		for i, row := range rows {
+			known[slots[i]] = row.Number != 0
+		}
+		return followAll(r, creates)
+	})
+	return known, err
 }
 
-// chainAttached notes which versions to attach follow others of the same commit.
-func chainAttached(works []*work) {
+// followMax is how far back the predecessors of a version to attach are looked up.
+const followMax = 64
+
+// followAll notes for each version to attach which detached versions were attached right before it, as rows or earlier in the same
+// commit: its manifest may hold their numbers (C14).
+func followAll(r store.Reader, creates []*work) error {
 	last := map[lance.Chain]*work{}
-	for _, w := range creating(works) {
-		if before := last[w.slot.Chain]; before != nil && before.attach && w.attach {
-			w.follow(before.staged, before.version)
-		}
+	for _, w := range creates {
+		before := last[w.slot.Chain]
 		last[w.slot.Chain] = w
+		if !w.attach {
+			continue
+		}
+		w.after = map[lance.VersionNumber]lance.VersionNumber{}
+		if before != nil {
+			maps.Copy(w.after, before.after)
+			w.follow(before.staged, before.version)
+			continue
+		}
+		for n := w.version - 1; n > 0 && n >= w.version-followMax; n-- {
+			rows, err := r.Versions([]lance.Slot{{Chain: w.slot.Chain, Number: n}})
+			if err != nil {
+				return err
+			}
+			if !w.follow(rows[0].Staged, n) {
+				break
+			}
+		}
 	}
+	return nil
 }
 
-// follow notes that the version to attach stands after a detached one that was attached, if that is what the staged name says.
-func (w *work) follow(staged string, number lance.VersionNumber) {
-	if d, _, final := lance.ParseManifestName(staged); final && d.Detached() {
-		w.after = map[lance.VersionNumber]lance.VersionNumber{d: number}
+// follow notes that a version before the one to attach is a detached one that was attached, and reports whether it is.
+func (w *work) follow(staged string, number lance.VersionNumber) bool {
+	d, _, final := lance.ParseManifestName(staged)
+	if !final || !d.Detached() {
+		return false
 	}
+	w.after[d] = number
+	return true
 }
 
 // prepareOne reads a staged manifest: it must exist, be whole, and be of the version that it is to become. Feature flags are
