@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -11,6 +12,7 @@ from lance.namespace import RestNamespace
 
 from .commit import Committed, Committer, Deadline
 from .errors import ConflictError, Contended
+from .first_version import OvertakenError
 from .staging import Chain, Place, StagedTable
 from .transaction import TableName, Transaction
 from .wire import Head, TableID, Wire, split_id
@@ -92,27 +94,20 @@ class Catalog:
         """Open the main branches of several tables as they stood together at one moment, in the order given.
 
         The latest versions are asked for until two rounds in a row agree: versions only grow, so all tables stood at
-        those versions between the two rounds. The datasets are for reading. ConflictError if writers leave no such
-        moment within `timeout` seconds; LookupError for a table without a version; RequestError with code 4 if one is missing.
+        those versions between the two rounds. ConflictError if writers leave no such moment within `timeout` seconds;
+        LookupError for a table without a version; RequestError with code 4 if one is missing.
         """
         chains = [self._chain(table, None) for table in tables]
         deadline = Deadline(timeout)
         before = [self._head(chain, deadline.left()) for chain in chains]
-        attempt = 1
-        while True:
+        for attempt in itertools.count(1):
             after = [self._head(chain, deadline.left()) for chain in chains]
             if after == before:
                 break
             if deadline.over():
-                moving = [
-                    Contended(chain.table, chain.branch, new.version)
-                    for chain, old, new in zip(chains, before, after, strict=True)
-                    if new is not None and new != old
-                ]
-                raise ConflictError(moving, attempts=attempt, last="tables kept changing while they were read")
+                raise ConflictError(moving(chains, before, after), attempts=attempt, last="tables kept changing while read")
             before = after
-            attempt += 1
-        return [self._stage(chain, head, deadline).dataset() for chain, head in zip(chains, after, strict=True)]
+        return [self._open_at(chain, head) for chain, head in zip(chains, before, strict=True)]
 
     def transaction(
         self,
@@ -137,16 +132,24 @@ class Catalog:
         committer = Committer(self._wire, self._begin, context or {})
         return committer.run(fn, retries, Deadline(timeout))
 
+    def _open_at(self, chain: Chain, head: Head | None) -> lance.LanceDataset:
+        if head is None:
+            raise LookupError(f"table {'/'.join(chain.table)} has no version yet: create it before reading it")
+        return self.open(chain.table, version=head.version)
+
     def _begin(self, deadline: Deadline) -> Transaction:
         return Transaction(
-            stage=lambda chain: self._stage(chain, self._head(chain, deadline.left()), deadline),
+            stage=lambda chain: self._stage(chain, deadline),
             declare=lambda table: self._wire.declare(table, deadline.left()),
             parse=self._parse,
         )
 
-    def _stage(self, chain: Chain, head: Head | None, deadline: Deadline) -> StagedTable:
-        info = self._wire.describe(chain.table, deadline.left())
-        return StagedTable(Place(chain, info, self.namespace_client), head)
+    def _stage(self, chain: Chain, deadline: Deadline) -> StagedTable:
+        head = self._head(chain, deadline.left())
+        place = Place(chain, self._wire.describe(chain.table, deadline.left()), self.namespace_client)
+        if head is not None and not place.holds(head):
+            raise OvertakenError(f"table {'/'.join(chain.table)} was dropped and made anew")
+        return StagedTable(place, head)
 
     def _head(self, chain: Chain, timeout: float) -> Head | None:
         return self._wire.head(chain.table, chain.branch, timeout)
@@ -156,3 +159,12 @@ class Catalog:
 
     def _parse(self, table: TableName) -> TableID:
         return split_id(table, self._delimiter)
+
+
+def moving(chains: list[Chain], before: list[Head | None], after: list[Head | None]) -> list[Contended]:
+    """Return the tables that got a version between two looks."""
+    return [
+        Contended(chain.table, chain.branch, new.version)
+        for chain, old, new in zip(chains, before, after, strict=True)
+        if new is not None and new != old
+    ]

@@ -30,7 +30,10 @@ class StagedFirstVersion:
 
 
 class OvertakenError(Exception):
-    """Another writer published the table's first version while this one was being written. Never leaves the package."""
+    """The table became another one while it was looked at: it got its first version, or was dropped and made anew.
+
+    The closure has to run again. Never leaves the package.
+    """
 
 
 def stage_first_version(table: TableID, info: TableInfo, data: ReaderLike) -> StagedFirstVersion:

@@ -17,6 +17,7 @@ import posixpath
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import lance
 import numpy as np
@@ -60,6 +61,12 @@ class Place:
             table_id=list(self.chain.table),
         )
 
+    def holds(self, head: Head) -> bool:
+        """Whether the version lies here: not if the table was dropped and made anew between two questions."""
+        directory = self.info.location.rstrip("/").rpartition("/")[2]
+        parts = head.manifest_path.split("/")
+        return directory in parts or unquote(directory) in parts
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -93,6 +100,7 @@ class StagedTable:
         self._unflushed: list[FragmentMetadata] = []
         self._appended: list[FragmentMetadata] = []
         self._movable = True
+        self._guarded = False
         # What was written so far, in order: the numbers of detached versions and the Lance transactions in them.
         self._detached: list[tuple[int, str]] = []
         self._first: Entry | None = None
@@ -105,7 +113,7 @@ class StagedTable:
     @property
     def written(self) -> bool:
         """Whether there is anything to publish."""
-        return bool(self._first or self._unflushed or self._detached)
+        return bool(self._first or self._unflushed or self._detached or self._guarded)
 
     def dataset(self) -> lance.LanceDataset:
         """Return the table as the transaction sees it. What was read here may decide later writes, so the table is no
@@ -175,10 +183,9 @@ class StagedTable:
         self._commit(transaction)
 
     def expect_unchanged(self) -> None:
-        """Publish the table's next version without a change, so that any other writer of it is a conflict."""
-        if not self.written:
-            self.apply(lance.LanceOperation.Append([]))
-        self._movable = False
+        """Publish a version of the table even if nothing changes in it, so that any other writer of it is a conflict."""
+        self.dataset()
+        self._guarded = True
 
     def move_to(self, head: Head | None) -> bool:
         """Put the appended data files upon a newer version, without writing them again.
@@ -186,7 +193,7 @@ class StagedTable:
         False, with nothing changed, where only running the closure again can tell what to write: the table was read or
         changed otherwise, or its schema is another one now.
         """
-        if not self._movable or head is None or self._base is None:
+        if not self._movable or head is None or self._base is None or not self.place.holds(head):
             return False
         base = self.place.open(head.version)
         if base.lance_schema != self._base.lance_schema:
@@ -201,6 +208,8 @@ class StagedTable:
         if self._first is not None:
             return [self._first]
         self._flush()
+        if not self._detached:
+            self.apply(lance.LanceOperation.Append([]))
         assert self.head is not None, "a table with a dataset has a head"
         directory = posixpath.dirname(self.head.manifest_path)
         return [

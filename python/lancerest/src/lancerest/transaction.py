@@ -113,8 +113,8 @@ class Transaction:
     def expect_unchanged(self, table: TableName, *, branch: str | None = None) -> Self:
         """Fail (and run the closure again) if another writer changes the table before this transaction is published.
 
-        It publishes a version of the table in which nothing changed: the catalog compares versions only of tables that
-        a batch writes.
+        Unless the transaction writes the table anyway, it publishes a version in which nothing changed: the catalog
+        compares versions only of tables that a batch writes.
         """
         self._touch(table, branch).expect_unchanged()
         return self
