@@ -7,6 +7,7 @@
 //	LANCEREST_PYTHON=python3 go test ./test/wire           also runs everything on the reference server that ships in pylance
 //	LANCEREST_PYTHON=python3 go test ./test/wire -run Reference -update   writes docs/reference-differences.md anew
 //
-// Every test works in a namespace of its own with a random name, so that all of them run in parallel and against a shared server.
+// Every test works in a namespace of its own with a random name, so that all of them run in parallel and against a shared server
+// (where namespaces named wire_… stay behind).
 // The package has no code outside its tests.
 package wire

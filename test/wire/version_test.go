@@ -170,26 +170,22 @@ func TestStagedPaths(t *testing.T) {
 	}
 	for label, p := range refused {
 		t.Run(label, func(t *testing.T) {
-			t.Parallel()
 			suite.send(t, "CreateTableVersion", tb.id, obj{"version": 1, "manifest_path": p}).fails(t, invalidInput)
 			entry := obj{"id": tb.id, "version": 1, "manifest_path": p}
 			suite.send(t, "BatchCreateTableVersions", nil, obj{"entries": list{entry}}).fails(t, invalidInput)
 		})
 	}
 	t.Run("main's directory for a branch", func(t *testing.T) {
-		t.Parallel()
 		suite.send(t, "CreateTableVersion", tb.id, obj{"version": 1, "branch": "dev", "manifest_path": own + name}).fails(t, invalidInput)
 		suite.send(t, "CreateTableVersion", tb.id, obj{"version": 1, "branch": "other", "manifest_path": tb.rel + "/tree/dev/_versions/" + name}).fails(t, invalidInput)
 	})
-	t.Cleanup(func() {
-		if exists(filepath.Join(tb.dir, "_versions", finalName(1))) {
-			t.Error("a refused path was published")
-		}
-		if got := tb.versions(t, ""); len(got) != 0 {
-			t.Errorf("versions = %v, want none", got)
-		}
-		sameFile(t, filepath.Join(other.dir, "_versions", name), content)
-	})
+	if exists(filepath.Join(tb.dir, "_versions", finalName(1))) {
+		t.Error("a refused path was published")
+	}
+	if got := tb.versions(t, ""); len(got) != 0 {
+		t.Errorf("versions = %v, want none", got)
+	}
+	sameFile(t, filepath.Join(other.dir, "_versions", name), content)
 }
 
 // TestStagedContent: what is no whole manifest of that version is refused and leaves the slot free; feature flags that only its
@@ -220,18 +216,15 @@ func TestStagedContent(t *testing.T) {
 	}
 	for label, content := range bad {
 		t.Run(label, func(t *testing.T) {
-			t.Parallel()
 			body := obj{"version": 1, "manifest_path": tb.stage(t, "", finalName(1), content)}
 			suite.send(t, "CreateTableVersion", tb.id, body).fails(t, invalidInput)
 		})
 	}
 	t.Run("missing", func(t *testing.T) {
-		t.Parallel()
 		p := tb.rel + "/_versions/" + finalName(1) + "-" + uuid4()
 		mentions(t, suite.send(t, "CreateTableVersion", tb.id, obj{"version": 1, "manifest_path": p}).fails(t, invalidInput), filepath.Base(p))
 	})
 	t.Run("missing members", func(t *testing.T) {
-		t.Parallel()
 		for _, name := range []string{"version", "manifest_path"} {
 			mentions(t, suite.send(t, "CreateTableVersion", tb.id, with(tb.staged(t, 1), obj{name: nil})).fails(t, invalidInput), name)
 		}
@@ -240,13 +233,11 @@ func TestStagedContent(t *testing.T) {
 			suite.send(t, "CreateTableVersion", tb.id, with(tb.staged(t, 1), obj{"version": v})).fails(t, invalidInput)
 		}
 	})
-	t.Cleanup(func() {
-		if got := tb.versions(t, ""); len(got) != 0 || exists(filepath.Join(tb.dir, "_versions", finalName(1))) {
-			t.Errorf("versions = %v after nothing but refusals", got)
-		}
-		flags := manifestBytes(manifestSpec{version: 1, readerFlags: 1 << 40, writerFlags: 1 << 41})
-		suite.send(t, "CreateTableVersion", tb.id, obj{"version": 1, "manifest_path": tb.stage(t, "", finalName(1), flags)}).ok(t)
-	})
+	if got := tb.versions(t, ""); len(got) != 0 || exists(filepath.Join(tb.dir, "_versions", finalName(1))) {
+		t.Errorf("versions = %v after nothing but refusals", got)
+	}
+	flags := manifestBytes(manifestSpec{version: 1, readerFlags: 1 << 40, writerFlags: 1 << 41})
+	suite.send(t, "CreateTableVersion", tb.id, obj{"version": 1, "manifest_path": tb.stage(t, "", finalName(1), flags)}).ok(t)
 }
 
 // TestDescribeVersion: a missing one is code 11.
