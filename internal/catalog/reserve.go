@@ -31,18 +31,21 @@ var errRolledBack = errors.New("judged, not reserved")
 
 // reserve judges the works and, where nothing stands against them, inserts all their rows and the transaction's, all or nothing,
 // in one database transaction (C5).
-func (c *Catalog) reserve(ctx context.Context, t *lance.Transaction, works []*work, where naming) (*verdict, error) {
+func (c *Catalog) reserve(ctx context.Context, t *lance.Transaction, works []*work, req commitRequest) (*verdict, error) {
 	var v *verdict
 	err := c.update(ctx, func(tx store.Tx) error {
 		v = &verdict{}
-		j := judge{c: c, tx: tx, works: works, where: where, v: v}
+		j := judge{c: c, tx: tx, works: works, where: req.where, v: v}
 		if err := j.run(); err != nil {
 			return err
 		}
 		if v.refusal != nil || v.stale || v.burnt != nil || len(v.pending) > 0 || v.outcome != nil {
 			return errRolledBack
 		}
-		return j.insert(t)
+		if err := j.insert(t); err != nil || v.outcome == nil {
+			return err
+		}
+		return keepOutcome(ctx, tx, req, v.outcome)
 	})
 	if errors.Is(err, errRolledBack) {
 		err = nil
@@ -327,11 +330,12 @@ func (j *judge) checkAborted(slots []lance.Slot) error {
 	return nil
 }
 
-// checkEnds waits for transactions that still have to finish on a table that is about to be deregistered.
+// checkEnds waits for transactions that still have to finish on a table that is about to be deregistered, or to lose versions. So a
+// transaction only ever waits, when it is resolved, for such as were reserved after it, and no two wait for each other.
 func (j *judge) checkEnds() error {
 	var ending []lance.ObjectID
 	for _, w := range j.works {
-		if w.kind == lance.EntryDeregister && w.live {
+		if (w.kind == lance.EntryDeregister || w.kind == lance.EntryDeleteVersions) && w.live {
 			ending = append(ending, w.table.ID)
 		}
 	}
