@@ -248,6 +248,9 @@ func (a *App) recover(ctx context.Context) {
 		if n, err := a.catalog.Recover(ctx, scope); err != nil && ctx.Err() == nil {
 			a.config.Logger.LogAttrs(ctx, slog.LevelError, "pending transactions could not all be finished", slog.Int("found", n), slog.String("error", err.Error()))
 		}
+		if err := a.catalog.ForgetAnswers(ctx); err != nil && ctx.Err() == nil {
+			a.config.Logger.LogAttrs(ctx, slog.LevelError, "old answers could not be removed", slog.String("error", err.Error()))
+		}
 		scope = catalog.RecoverStale
 		select {
 		case <-ctx.Done():

@@ -27,17 +27,16 @@ func (c *Catalog) BatchCreateTableVersions(ctx context.Context, req *api.BatchCr
 	if err := checkTwice(steps, where); err != nil {
 		return nil, err
 	}
-	o, err := c.commit(ctx, steps, req.Context, where)
-	if err != nil {
-		return nil, err
-	}
-	resp := &api.BatchCreateTableVersionsResponse{TransactionID: transactionID(o.transaction), Versions: make([]api.TableVersion, len(steps))}
-	for i, r := range o.results {
-		if resp.Versions[i], err = c.wireVersion(r.table, r.version); err != nil {
-			return nil, err
+	return committed(ctx, c, commitRequest{steps: steps, context: req.Context, where: where}, func(o *outcome) (*api.BatchCreateTableVersionsResponse, error) {
+		resp := &api.BatchCreateTableVersionsResponse{TransactionID: transactionID(o.transaction), Versions: make([]api.TableVersion, len(steps))}
+		for i, r := range o.results {
+			var err error
+			if resp.Versions[i], err = c.wireVersion(r.table, r.version); err != nil {
+				return nil, err
+			}
 		}
-	}
-	return resp, nil
+		return resp, nil
+	})
 }
 
 // BatchCommitTables performs any mix of declaring tables, creating versions, deleting versions and deregistering tables in one
@@ -63,17 +62,16 @@ func (c *Catalog) BatchCommitTables(ctx context.Context, req *api.BatchCommitTab
 	if err := checkTwice(steps, where); err != nil {
 		return nil, err
 	}
-	o, err := c.commit(ctx, steps, req.Context, where)
-	if err != nil {
-		return nil, err
-	}
-	resp := &api.BatchCommitTablesResponse{TransactionID: transactionID(o.transaction), Results: make([]api.CommitTableResult, len(steps))}
-	for i, r := range o.results {
-		if resp.Results[i], err = c.operationResult(steps[i].kind, r, resp.TransactionID); err != nil {
-			return nil, err
+	return committed(ctx, c, commitRequest{steps: steps, context: req.Context, where: where}, func(o *outcome) (*api.BatchCommitTablesResponse, error) {
+		resp := &api.BatchCommitTablesResponse{TransactionID: transactionID(o.transaction), Results: make([]api.CommitTableResult, len(steps))}
+		for i, r := range o.results {
+			var err error
+			if resp.Results[i], err = c.operationResult(steps[i].kind, r, resp.TransactionID); err != nil {
+				return nil, err
+			}
 		}
-	}
-	return resp, nil
+		return resp, nil
+	})
 }
 
 // indexed puts the index of an operation without an id before an error.

@@ -10,6 +10,7 @@ import (
 	"github.com/lancerest/lancerest/internal/auth"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/store"
 )
 
 // step is one thing that a commit is asked to do, after the form of the request was checked.
@@ -64,6 +65,16 @@ type outcome struct {
 	results     []result
 }
 
+// commitRequest is what a commit is asked for.
+type commitRequest struct {
+	steps   []step
+	context map[string]string // the caller's
+	where   naming
+	// render makes the response from the outcome; it is called in the transaction that makes the outcome visible, for a caller who may
+	// ask again (Keyed).
+	render func(*outcome) (any, error)
+}
+
 // result is what one step came to.
 type result struct {
 	table   lance.Table
@@ -77,13 +88,14 @@ type result struct {
 const commitRounds = 50
 
 // commit performs steps all or not at all. It is the one path for a single version, a batch and a mixed batch (C2):
-// look → prepare → reserve → publish → resolve → answer. given is the caller's context, where says how errors name a step.
-func (c *Catalog) commit(ctx context.Context, steps []step, given map[string]string, where naming) (*outcome, error) {
+// look → prepare → reserve → publish → resolve → answer.
+func (c *Catalog) commit(ctx context.Context, req commitRequest) (*outcome, error) {
+	where := req.where
 	adopted := map[lance.Chain]bool{}
 	var works []*work
 	for range commitRounds {
 		var err error
-		if works, err = c.look(ctx, steps, works, where); err != nil {
+		if works, err = c.look(ctx, req.steps, works, where); err != nil {
 			return nil, err
 		}
 		if err := c.prepare(ctx, works, where); err != nil {
@@ -95,14 +107,14 @@ func (c *Catalog) commit(ctx context.Context, steps []step, given map[string]str
 			}
 			continue
 		}
-		t := c.newTransaction(ctx, works, given)
-		v, err := c.reserve(ctx, t, works, where)
+		t := c.newTransaction(ctx, works, req.context)
+		v, err := c.reserve(ctx, t, works, req)
 		if err != nil {
 			return nil, err
 		}
 		switch {
 		case v.reserved:
-			return c.carryOut(ctx, t, works, where)
+			return c.carryOut(ctx, t, works, req)
 		case v.outcome != nil:
 			return v.outcome, nil
 		case len(v.pending) > 0:
@@ -156,30 +168,49 @@ func (c *Catalog) newTransaction(ctx context.Context, works []*work, given map[s
 
 // carryOut publishes and resolves a reserved transaction on a context of its own: neither a client that hangs up nor the start
 // of a shutdown stops it half-way (C11).
-func (c *Catalog) carryOut(ctx context.Context, t *lance.Transaction, works []*work, where naming) (*outcome, error) {
+func (c *Catalog) carryOut(ctx context.Context, t *lance.Transaction, works []*work, req commitRequest) (*outcome, error) {
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.CommitTimeout)
 	defer cancel()
 	data := make([][]byte, len(works))
 	for i, w := range works {
 		data[i] = w.data
 	}
-	f, err := c.finish(detached, t, data)
+	f, err := c.finish(detached, t, driven{data: data, kept: func(tx store.Tx, f *finished) error {
+		return keepOutcome(ctx, tx, req, outcomeOf(t, works, f))
+	}})
 	if err != nil {
 		return nil, unknownOutcome(t.ID, err)
 	}
 	if f.state == lance.TransactionAborted {
-		return nil, c.lost(detached, works, f, where)
+		return nil, c.lost(detached, works, f, req.where)
 	}
 	c.counters.Commits.Add(1)
+	for _, w := range creating(works) {
+		c.counters.Versions.Add(1)
+		c.dropStaged(w)
+	}
+	return outcomeOf(t, works, f), nil
+}
+
+// outcomeOf is what a finished transaction came to, step by step.
+func outcomeOf(t *lance.Transaction, works []*work, f *finished) *outcome {
 	o := &outcome{transaction: t.ID, results: make([]result, len(works))}
 	for i, w := range works {
 		o.results[i] = result{table: w.table, version: f.versions[i], count: f.entries[i].Count}
-		if w.kind == lance.EntryCreateVersion {
-			c.counters.Versions.Add(1)
-			c.dropStaged(w)
-		}
 	}
-	return o, nil
+	return o
+}
+
+// keepOutcome keeps the response of a keyed commit in the transaction that makes its outcome visible.
+func keepOutcome(ctx context.Context, tx store.Tx, req commitRequest, o *outcome) error {
+	if req.render == nil || ctx.Value(keyedContext{}) == nil {
+		return nil
+	}
+	response, err := req.render(o)
+	if err != nil {
+		return err
+	}
+	return keep(ctx, tx, response)
 }
 
 // dropStaged lets go of a staged manifest some time after its bytes were published. A detached version that was attached

@@ -72,10 +72,10 @@ func (c *Catalog) echo(ctx context.Context, b burntChain) error {
 	if _, err := b.place.objects.PutIfAbsent(ctx, staged, copied); err != nil {
 		return storageError("write "+staged, err)
 	}
-	_, err = c.commit(ctx, []step{{
+	_, err = c.commit(ctx, commitRequest{steps: []step{{
 		kind: lance.EntryCreateVersion, id: b.path, branch: b.chain.Branch, version: next, manifestPath: staged,
 		scheme: b.head.Scheme, echo: true,
-	}}, nil, naming{})
+	}}})
 	var known *api.Error
 	if errors.As(err, &known) && known.Code != api.CodeInternal && known.Code != api.CodeServiceUnavailable {
 		return nil

@@ -25,6 +25,11 @@ type effects struct {
 	queued   bool // jobs were added
 }
 
+// finished is the end that the effects bring about.
+func (e *effects) finished() *finished {
+	return &finished{state: lance.TransactionCommitted, entries: e.entries, versions: e.versions}
+}
+
 // run performs all entries; done says what was published, by entry (nil if the transaction makes no version).
 func (e *effects) run(done []published) error {
 	e.versions = make([]lance.Version, len(e.entries))

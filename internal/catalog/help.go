@@ -87,7 +87,7 @@ func (c *Catalog) help(ctx context.Context, id lance.TransactionID) error {
 	}
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.CommitTimeout)
 	defer cancel()
-	f, err := c.finish(detached, &t, nil)
+	f, err := c.finish(detached, &t, driven{})
 	if err != nil {
 		return withCause(api.Errorf(api.CodeServiceUnavailable, "transaction %s has to be finished first, and that did not work now; try again", id), err)
 	}

@@ -36,7 +36,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 			switch mode {
 			case "ExistOk":
 				properties = filled(there.Properties)
-				return nil
+				return keep(ctx, tx, &api.CreateNamespaceResponse{Properties: properties})
 			case "Create":
 				return api.Errorf(api.CodeNamespaceAlreadyExists, "namespace %q already exists", show(id))
 			}
@@ -52,7 +52,10 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 		if errors.Is(err, store.ErrExists) {
 			return api.Errorf(api.CodeNamespaceAlreadyExists, "%q already exists as a table: names are unique among all children of a namespace", show(id))
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return keep(ctx, tx, &api.CreateNamespaceResponse{Properties: properties})
 	})
 	if err != nil {
 		return nil, err
@@ -150,7 +153,7 @@ func (c *Catalog) DropNamespace(ctx context.Context, req *api.DropNamespaceReque
 			ns, err := namespaceAt(tx, req.ID)
 			if err != nil {
 				if api.CodeOf(err) == api.CodeNamespaceNotFound && mode == "Skip" {
-					return nil
+					return keep(ctx, tx, resp)
 				}
 				return err
 			}
@@ -163,7 +166,10 @@ func (c *Catalog) DropNamespace(ctx context.Context, req *api.DropNamespaceReque
 			if err == nil && len(d.pending) > 0 {
 				return errRolledBack
 			}
-			return err
+			if err != nil {
+				return err
+			}
+			return keep(ctx, tx, resp)
 		})
 		if errors.Is(err, errRolledBack) {
 			if err := c.helpAll(ctx, d.pending); err != nil {

@@ -24,19 +24,25 @@ type finished struct {
 	refusal *api.Error
 }
 
+// driven is what the server that reserved a transaction knows beyond its record; a helper knows nothing.
+type driven struct {
+	data [][]byte // what to publish, by entry; nil where it must be read again
+	kept func(store.Tx, *finished) error
+}
+
 // errNotPending makes the store forget a resolution that somebody else has made already.
 var errNotPending = errors.New("the transaction is not pending")
 
 // finish takes a reserved transaction to its end: publish everything, then resolve, or abort if that cannot be (C6, C10). It is
 // idempotent, and safe beside others who do the same. The context must not be the caller's own (C11).
-func (c *Catalog) finish(ctx context.Context, t *lance.Transaction, data [][]byte) (*finished, error) {
+func (c *Catalog) finish(ctx context.Context, t *lance.Transaction, d driven) (*finished, error) {
 	end, err := c.begin(ctx, t.ID)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	for {
-		done, err := c.publish(ctx, t, data)
+		done, err := c.publish(ctx, t, d.data)
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +55,7 @@ func (c *Catalog) finish(ctx context.Context, t *lance.Transaction, data [][]byt
 					"the staged manifest was removed or replaced before it could be published: stage it again")})
 			}
 		}
-		f, pending, err := c.resolve(ctx, t, done)
+		f, pending, err := c.resolve(ctx, t, done, d)
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +70,7 @@ func (c *Catalog) finish(ctx context.Context, t *lance.Transaction, data [][]byt
 
 // resolve marks a published transaction committed and makes all its effects visible in one database transaction. It returns
 // other transactions that must end first, if there are any.
-func (c *Catalog) resolve(ctx context.Context, t *lance.Transaction, done []published) (*finished, []lance.TransactionID, error) {
+func (c *Catalog) resolve(ctx context.Context, t *lance.Transaction, done []published, d driven) (*finished, []lance.TransactionID, error) {
 	var e effects
 	var pending []lance.TransactionID
 	err := c.store.Update(ctx, func(tx store.Tx) error {
@@ -84,7 +90,10 @@ func (c *Catalog) resolve(ctx context.Context, t *lance.Transaction, done []publ
 		if err == nil && !was {
 			err = errNotPending
 		}
-		return err
+		if err != nil || d.kept == nil {
+			return err
+		}
+		return d.kept(tx, e.finished())
 	})
 	switch {
 	case errors.Is(err, errNotPending):
@@ -99,7 +108,7 @@ func (c *Catalog) resolve(ctx context.Context, t *lance.Transaction, done []publ
 		return nil, nil, fmt.Errorf("resolve transaction %s: %w", t.ID, err)
 	}
 	c.wake(e.queued)
-	return &finished{state: lance.TransactionCommitted, entries: e.entries, versions: e.versions}, nil, nil
+	return e.finished(), nil, nil
 }
 
 // endOf reports a transaction that somebody else has ended.

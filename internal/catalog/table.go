@@ -106,7 +106,10 @@ func (c *Catalog) DeclareTable(ctx context.Context, req *api.DeclareTableRequest
 		if refusal := declareRefusal(err, s.id, t.Location); refusal != nil {
 			return refusal
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return keep(ctx, tx, declared(t))
 	})
 	if err != nil {
 		return nil, err
@@ -260,51 +263,57 @@ func tableAt(r store.Reader, id lance.TableID) (lance.Table, error) {
 // DropTable removes a table and queues the removal of its directory in the same transaction. Its name is free at once, its
 // location only when the purge is through. Errors: 1, 4.
 func (c *Catalog) DropTable(ctx context.Context, req *api.DropTableRequest) (*api.DropTableResponse, error) {
-	t, err := c.endTable(ctx, req.ID, lance.TableDropped)
-	if err != nil {
-		return nil, err
-	}
-	return &api.DropTableResponse{ID: t.Path, Location: ptr(t.Location), Properties: filled(t.Properties)}, nil
+	return endTable(ctx, c, ending{id: req.ID, state: lance.TableDropped}, func(t lance.Table) *api.DropTableResponse {
+		return &api.DropTableResponse{ID: t.Path, Location: ptr(t.Location), Properties: filled(t.Properties)}
+	})
 }
 
 // DeregisterTable removes a table from the catalog and leaves its files as they are: registering its location brings it back.
 // Errors: 1, 4.
 func (c *Catalog) DeregisterTable(ctx context.Context, req *api.DeregisterTableRequest) (*api.DeregisterTableResponse, error) {
-	t, err := c.endTable(ctx, req.ID, lance.TableDeregistered)
-	if err != nil {
-		return nil, err
-	}
-	return &api.DeregisterTableResponse{ID: t.Path, Location: ptr(t.Location), Properties: filled(t.Properties)}, nil
+	return endTable(ctx, c, ending{id: req.ID, state: lance.TableDeregistered}, func(t lance.Table) *api.DeregisterTableResponse {
+		return &api.DeregisterTableResponse{ID: t.Path, Location: ptr(t.Location), Properties: filled(t.Properties)}
+	})
+}
+
+// ending says which table is to end, and how.
+type ending struct {
+	id    lance.TableID
+	state lance.TableState
 }
 
 // endTable ends a table once no transaction is pending on it: one that was reserved before must not lose its table (C5).
-func (c *Catalog) endTable(ctx context.Context, id lance.TableID, state lance.TableState) (lance.Table, error) {
-	if err := checkTableID(id); err != nil {
-		return lance.Table{}, err
+func endTable[Response any](ctx context.Context, c *Catalog, e ending, render func(lance.Table) *Response) (*Response, error) {
+	if err := checkTableID(e.id); err != nil {
+		return nil, err
 	}
 	for {
-		var t lance.Table
+		var response *Response
 		var d dropper
 		err := c.update(ctx, func(tx store.Tx) error {
-			var err error
 			d = dropper{tx: tx}
-			if t, err = tableAt(tx, id); err != nil {
+			t, err := tableAt(tx, e.id)
+			if err != nil {
 				return err
 			}
-			if err := d.table(t, state); err != nil {
+			if err := d.table(t, e.state); err != nil {
 				return err
 			}
 			if len(d.pending) > 0 {
 				return errRolledBack
 			}
-			return nil
+			response = render(t)
+			return keep(ctx, tx, response)
 		})
+		if err == nil {
+			c.wake(true)
+			return response, nil
+		}
 		if !errors.Is(err, errRolledBack) {
-			c.wake(err == nil)
-			return t, err
+			return nil, err
 		}
 		if err := c.helpAll(ctx, d.pending); err != nil {
-			return t, err
+			return nil, err
 		}
 	}
 }
@@ -347,14 +356,16 @@ func (c *Catalog) RenameTable(ctx context.Context, req *api.RenameTableRequest) 
 			return err
 		}
 		ns, err := namespaceAt(tx, to.Namespace())
-		if err != nil || pathKey(from) == pathKey(to) {
-			return err
+		if err == nil && pathKey(from) != pathKey(to) {
+			err = tx.RenameTable(t.ID, ns.ID, to.Name())
 		}
-		err = tx.RenameTable(t.ID, ns.ID, to.Name())
 		if errors.Is(err, store.ErrExists) {
 			return tableExists(to)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return keep(ctx, tx, &api.RenameTableResponse{})
 	})
 	if err != nil {
 		return nil, err
@@ -386,17 +397,21 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 	if err != nil {
 		return nil, err
 	}
+	resp := &api.RegisterTableResponse{Location: ptr(location), Properties: filled(req.Properties)}
 	for {
 		var d dropper
 		err := c.update(ctx, func(tx store.Tx) error {
 			d = dropper{tx: tx}
-			return d.register(t, versions, mode)
+			if err := d.register(t, versions, mode); err != nil {
+				return err
+			}
+			return keep(ctx, tx, resp)
 		})
 		if errors.Is(err, errRolledBack) {
 			err = c.helpAll(ctx, d.pending)
 		} else if err == nil {
 			c.wake(d.dropped)
-			return &api.RegisterTableResponse{Location: ptr(location), Properties: filled(req.Properties)}, nil
+			return resp, nil
 		}
 		if err != nil {
 			return nil, err

@@ -130,8 +130,10 @@ func (c *Catalog) AlterTransaction(ctx context.Context, req *api.AlterTransactio
 		if err := tx.AlterTransaction(t.ID, t.Status, t.Properties); err != nil {
 			return err
 		}
-		resp.Status, resp.Properties, err = describeTransaction(t)
-		return err
+		if resp.Status, resp.Properties, err = describeTransaction(t); err != nil {
+			return err
+		}
+		return keep(ctx, tx, resp)
 	})
 	if err != nil {
 		return nil, err

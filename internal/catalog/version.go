@@ -25,15 +25,20 @@ func (c *Catalog) CreateTableVersion(ctx context.Context, req *api.CreateTableVe
 	if err != nil {
 		return nil, err
 	}
-	o, err := c.commit(ctx, []step{s}, req.Context, naming{})
+	return committed(ctx, c, commitRequest{steps: []step{s}, context: req.Context}, func(o *outcome) (*api.CreateTableVersionResponse, error) {
+		v, err := c.wireVersion(o.results[0].table, o.results[0].version)
+		return &api.CreateTableVersionResponse{TransactionID: transactionID(o.transaction), Version: &v}, err
+	})
+}
+
+// committed commits and makes the response from the outcome, the same whether it is kept for a caller who may ask again or not.
+func committed[Response any](ctx context.Context, c *Catalog, req commitRequest, render func(*outcome) (*Response, error)) (*Response, error) {
+	req.render = func(o *outcome) (any, error) { return render(o) }
+	o, err := c.commit(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.wireVersion(o.results[0].table, o.results[0].version)
-	if err != nil {
-		return nil, err
-	}
-	return &api.CreateTableVersionResponse{TransactionID: transactionID(o.transaction), Version: &v}, nil
+	return render(o)
 }
 
 // createStep checks the form of one version to create.
@@ -428,11 +433,9 @@ func (c *Catalog) BatchDeleteTableVersions(ctx context.Context, req *api.BatchDe
 	if err != nil {
 		return nil, err
 	}
-	o, err := c.commit(ctx, []step{s}, req.Context, naming{})
-	if err != nil {
-		return nil, err
-	}
-	return &api.BatchDeleteTableVersionsResponse{DeletedCount: ptr(o.results[0].count), TransactionID: transactionID(o.transaction)}, nil
+	return committed(ctx, c, commitRequest{steps: []step{s}, context: req.Context}, func(o *outcome) (*api.BatchDeleteTableVersionsResponse, error) {
+		return &api.BatchDeleteTableVersionsResponse{DeletedCount: ptr(o.results[0].count), TransactionID: transactionID(o.transaction)}, nil
+	})
 }
 
 // deleteStep checks the request to delete versions.

@@ -47,32 +47,36 @@ func newBinder(op api.Operation, limits Limits) *binder {
 }
 
 // bind decodes a request: its body, then its query, then the ids of its path. The path wins over the body, and where both are given
-// they must agree (specification, Identifiers).
-func (b *binder) bind(w http.ResponseWriter, r *http.Request, m match, delimiter string) (any, error) {
+// they must agree (specification, Identifiers). It returns the request struct and the body's bytes.
+func (b *binder) bind(w http.ResponseWriter, r *http.Request, m match, delimiter string) (any, []byte, error) {
 	request := reflect.New(b.request)
+	var body []byte
 	if b.op.Body == api.ArrowBody {
 		request.Interface().(interface{ AsArrowStream() *api.ArrowStream }).AsArrowStream().Data = r.Body
-	} else if err := b.bindBody(w, r, request); err != nil {
-		return nil, err
+	} else {
+		arrived := b.limits.boundBody(w, r)
+		var err error
+		body, err = b.readBody(w, r)
+		arrived()
+		if err == nil {
+			err = b.bindBody(body, request)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
 	}
 	if err := b.bindQuery(r.URL.Query(), request.Elem()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := b.bindPath(m, delimiter, request); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return request.Interface(), nil
+	return request.Interface(), body, nil
 }
 
 // bindBody decodes a JSON body. None at all, "null", and a missing or other Content-Type are taken as clients mean them (client
 // contract, facts 6, 7 and 105); unknown fields are ignored.
-func (b *binder) bindBody(w http.ResponseWriter, r *http.Request, request reflect.Value) error {
-	arrived := b.limits.boundBody(w, r)
-	body, err := b.readBody(w, r)
-	arrived()
-	if err != nil {
-		return err
-	}
+func (b *binder) bindBody(body []byte, request reflect.Value) error {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || string(body) == "null" {
 		body = []byte("{}")

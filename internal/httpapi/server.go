@@ -45,6 +45,7 @@ type Handler struct {
 	document []byte
 	metrics  http.Handler // nil where nothing is counted
 	places   *places
+	keys     keyLocks
 	draining atomic.Bool
 	inFlight sync.WaitGroup
 	entering sync.RWMutex // held to enter, so that Wait sees all who did
@@ -234,7 +235,7 @@ func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *an
 	d := dialectOf(r)
 	ctx, cancel := h.opts.Limits.begin(r, m.row.op)
 	defer cancel()
-	request, err := h.binders[m.row.op.Name].bind(w, r, m, d.delimiter)
+	request, body, err := h.binders[m.row.op.Name].bind(w, r, m, d.delimiter)
 	if err != nil {
 		return err
 	}
@@ -248,16 +249,27 @@ func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *an
 	}
 	caller.Identity, caller.Context = nil, contextOf(r.Header, caller.Context)
 	ctx = withDialect(auth.WithPrincipal(ctx, principal), d)
-	response, err := m.row.call(ctx, request)
+	perform := func(ctx context.Context) (any, error) { return m.row.call(ctx, request) }
+	encoded := func(response any) (int, []byte, error) {
+		if m.row.op.Returns == api.ReturnsNothing {
+			return m.row.op.Success, nil, nil
+		}
+		text, err := encode(response, d)
+		return m.row.op.Success, text, err
+	}
+	k, err := keyedRequest(r, m.row.op, principal, body)
+	if err != nil {
+		return err
+	}
+	if k != nil {
+		return h.performKeyed(ctx, k, a, perform, encoded)
+	}
+	response, err := perform(ctx)
 	if err != nil {
 		drain(r.Body, m.row.op.Body)
 		return err
 	}
-	a.status = m.row.op.Success
-	if m.row.op.Returns == api.ReturnsNothing {
-		return nil
-	}
-	a.body, err = encode(response, d)
+	a.status, a.body, err = encoded(response)
 	return err
 }
 

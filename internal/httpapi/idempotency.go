@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/auth"
+	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// A request to change something may carry an Idempotency-Key. Its answer is kept for a day, and the same request with the same
+// key is answered so again without being carried out. Where the effect is a change of the catalog's state, the answer is kept in the same
+// transaction, so that a crash leaves either both or none. Tags are objects in storage: there, and for failures, the answer is kept
+// right after. Failures of the server itself (5xx), 429 and 503 are not kept: trying again is the right thing to do.
+
+// idempotencyHeader carries the key.
+const idempotencyHeader = "Idempotency-Key"
+
+// keyMax bounds a key, in bytes.
+const keyMax = 255
+
+// keyed is one request with a key.
+type keyed struct {
+	key         string
+	fingerprint lance.Digest
+}
+
+// keyedRequest returns the key of a request that changes something, nil if it has none. Principals do not share keys.
+func keyedRequest(r *http.Request, op api.Operation, principal auth.Principal, body []byte) (*keyed, error) {
+	key := r.Header.Get(idempotencyHeader)
+	if key == "" || !mutates(op.Name) || op.Body == api.ArrowBody {
+		return nil, nil
+	}
+	if len(key) > keyMax {
+		return nil, api.Errorf(api.CodeInvalidInput, "%s has %d bytes: at most %d are allowed", idempotencyHeader, len(key), keyMax)
+	}
+	hash := sha256.New()
+	for _, part := range []string{r.Method, r.URL.EscapedPath(), r.URL.RawQuery} {
+		hash.Write([]byte(part))
+		hash.Write([]byte{0})
+	}
+	hash.Write(body)
+	return &keyed{key: principal.Name + "\x1f" + key, fingerprint: lance.Digest(hash.Sum(nil))}, nil
+}
+
+// performKeyed performs an operation once for its key: perform makes the response, encode its status and body.
+func (h *Handler) performKeyed(ctx context.Context, k *keyed, a *answer, perform func(context.Context) (any, error), encode func(any) (int, []byte, error)) error {
+	unlock := h.keys.lock(k.key)
+	defer unlock()
+	if done, err := h.repeat(ctx, k, a); done || err != nil {
+		return err
+	}
+	response, err := perform(catalog.WithKey(ctx, &catalog.Keyed{Key: k.key, Fingerprint: k.fingerprint, Encode: encode}))
+	if errors.Is(err, catalog.ErrAnswered) {
+		done, err := h.repeat(ctx, k, a)
+		if err == nil && !done {
+			err = api.Errorf(api.CodeServiceUnavailable, "another request with the same %s was just carried out; try again", idempotencyHeader)
+		}
+		return err
+	}
+	var body []byte
+	if err == nil {
+		a.status, a.body, err = encode(response)
+		body = a.body
+	}
+	status := a.status
+	if err != nil {
+		var shown api.Error
+		shown, status, _ = failure(err, "")
+		if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
+			return err
+		}
+		if body, _ = json.Marshal(shown); body == nil {
+			return err
+		}
+	}
+	kept := h.opts.Catalog.KeepAnswer(context.WithoutCancel(ctx), store.Answer{Key: k.key, Fingerprint: k.fingerprint, Status: status, Body: string(body)})
+	return errors.Join(err, kept)
+}
+
+// repeat answers from the record, if there is an answer.
+func (h *Handler) repeat(ctx context.Context, k *keyed, a *answer) (bool, error) {
+	was, there, err := h.opts.Catalog.Answer(ctx, k.key)
+	if err != nil || !there {
+		return false, err
+	}
+	if was.Fingerprint != k.fingerprint {
+		return false, api.Errorf(api.CodeInvalidInput, "this %s was used for another request: each request needs a key of its own, and only the same request may repeat one", idempotencyHeader)
+	}
+	a.status, a.body = was.Status, []byte(was.Body)
+	return true, nil
+}
+
+// keyLocks lets one request at a time through for each key.
+type keyLocks struct {
+	mu   sync.Mutex
+	held map[string]*keyLock
+}
+
+type keyLock struct {
+	sync.Mutex
+	users int
+}
+
+// lock waits for the key and returns the function that lets go of it.
+func (l *keyLocks) lock(key string) func() {
+	l.mu.Lock()
+	if l.held == nil {
+		l.held = map[string]*keyLock{}
+	}
+	k := l.held[key]
+	if k == nil {
+		k = &keyLock{}
+		l.held[key] = k
+	}
+	k.users++
+	l.mu.Unlock()
+	k.Lock()
+	return func() {
+		k.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if k.users--; k.users == 0 {
+			delete(l.held, key)
+		}
+	}
+}
