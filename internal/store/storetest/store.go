@@ -54,6 +54,11 @@ func (s suite) lifecycle(t *testing.T) {
 		}
 	})
 	s.run(t, "reopen keeps everything", s.reopen)
+	s.closures(t)
+	s.handles(t)
+}
+
+func (s suite) closures(t *testing.T) {
 	s.run(t, "Update/the closure's error comes back as it is, nothing was written", func(h *harness) {
 		mine := errors.New("the closure's own error")
 		err := h.Update(h.Context(), func(tx store.Tx) error {
@@ -93,6 +98,9 @@ func (s suite) lifecycle(t *testing.T) {
 			return err
 		})
 	})
+}
+
+func (s suite) handles(t *testing.T) {
 	s.run(t, "Update/reads see the transaction's own writes", func(h *harness) {
 		h.update(func(tx store.Tx) error {
 			if err := writeEverywhere(tx); err != nil {
@@ -236,6 +244,10 @@ func (s suite) concurrency(t *testing.T) {
 			h.equal("head", h.heads(mainChain)[0].Number, n)
 		}
 	})
+	s.cancellations(t)
+}
+
+func (s suite) cancellations(t *testing.T) {
 	s.run(t, "Update/ctx cancelled before its turn", func(h *harness) {
 		ctx, cancel := context.WithCancel(h.Context())
 		cancel()

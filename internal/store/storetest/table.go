@@ -47,6 +47,13 @@ func (s suite) tables(t *testing.T) {
 			})
 		}
 	})
+	s.tableInserts(t)
+	s.tableEnds(t)
+	s.renames(t)
+	s.tableLists(t)
+}
+
+func (s suite) tableInserts(t *testing.T) {
 	s.run(t, "InsertTable/ErrExists for a table", func(h *harness) {
 		h.table("t")
 		h.refuse(store.ErrExists, insertTable("t"))
@@ -93,6 +100,9 @@ func (s suite) tables(t *testing.T) {
 		})
 		h.equal("tables", h.listTables(lance.RootID, store.TablePage{Limit: 10}), []string{"t", "u"})
 	})
+}
+
+func (s suite) tableEnds(t *testing.T) {
 	s.run(t, "EndTable/frees the name", func(h *harness) {
 		for _, state := range []lance.TableState{lance.TableDropped, lance.TableDeregistered} {
 			first := h.table("t")
@@ -128,8 +138,6 @@ func (s suite) tables(t *testing.T) {
 		})
 		h.equal("tables", h.listTables(lance.RootID, store.TablePage{Limit: 10}), []string{"t"})
 	})
-	s.renames(t)
-	s.tableLists(t)
 }
 
 func (s suite) renames(t *testing.T) {
