@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from lance import LanceOperation
 from lance.fragment import write_fragments
-from lance_namespace import DescribeTransactionRequest
+from lance_namespace import DescribeTransactionRequest, DropTableRequest
 
 import lancerest
 from lake import DIMENSION, SCHEMA, Lake, ids, rows, vectors
@@ -388,3 +388,19 @@ def test_open_create_and_latest(lake: Lake) -> None:
     assert ids(lake.catalog.open(lake.id("t"), version=1)) == []
     assert ids(lake.catalog.open(lake.id("t"), version="two")) == [1]
     assert isinstance(lake.catalog.snapshot([lake.id("t")])[0], lance.LanceDataset)
+
+
+def test_a_table_that_was_replaced_while_a_transaction_ran_is_not_touched(lake: Lake) -> None:
+    lake.write("t", rows(0), mode="create")
+    runs: list[int] = []
+
+    def change(tx: lancerest.Transaction) -> None:
+        runs.append(1)
+        tx.append(lake.id("t"), rows(1))
+        if len(runs) == 1:
+            lake.client.drop_table(DropTableRequest(id=lake.id("t")))
+            lake.write("t", rows(50), mode="create")
+
+    with pytest.raises(lancerest.LancerestError):
+        lake.catalog.transaction(change)
+    assert (lake.versions("t"), ids(lake.open("t"))) == ([1], [50])
