@@ -27,7 +27,7 @@ type RegisterTableRequest struct {
 type RegisterTableResponse struct {
 	TransactionID *string           `json:"transaction_id,omitempty"`
 	Location      *string           `json:"location,omitempty"`
-	Properties    map[string]string `json:"properties,omitempty"`
+	Properties    map[string]string `json:"properties"`
 	Context       map[string]string `json:"context,omitempty"`
 }
 
@@ -92,7 +92,7 @@ type DropTableResponse struct {
 	TransactionID *string           `json:"transaction_id,omitempty"`
 	ID            []string          `json:"id,omitempty"`
 	Location      *string           `json:"location,omitempty"`
-	Properties    map[string]string `json:"properties,omitempty"`
+	Properties    map[string]string `json:"properties"`
 	Context       map[string]string `json:"context,omitempty"`
 }
 
@@ -106,7 +106,7 @@ type DeregisterTableResponse struct {
 	TransactionID *string           `json:"transaction_id,omitempty"`
 	ID            []string          `json:"id,omitempty"`
 	Location      *string           `json:"location,omitempty"`
-	Properties    map[string]string `json:"properties,omitempty"`
+	Properties    map[string]string `json:"properties"`
 	Context       map[string]string `json:"context,omitempty"`
 }
 

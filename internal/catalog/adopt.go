@@ -199,7 +199,17 @@ func (c *Catalog) enter(ctx context.Context, cp chainPlace, finds []found) (int,
 		contents[i] = store.Content{Slot: f.version.Slot, Digest: f.version.Digest}
 	}
 	var added int
+	var pending lance.TransactionID
 	err := c.update(ctx, func(tx store.Tx) error {
+		pending = ""
+		heads, err := tx.Heads([]lance.Chain{cp.chain})
+		if err != nil {
+			return err
+		}
+		if heads[0].Number != 0 && heads[0].State == lance.VersionPending {
+			pending = heads[0].Transaction
+			return errRolledBack
+		}
 		aborted, err := tx.Aborted(contents)
 		if err != nil {
 			return err
@@ -214,6 +224,13 @@ func (c *Catalog) enter(ctx context.Context, cp chainPlace, finds []found) (int,
 		added, err = tx.AdoptVersions(rows)
 		return err
 	})
+	if pending != "" {
+		// Somebody reserved a version since the head was looked at: what stands above may have been made upon it.
+		if err := c.help(ctx, pending); err != nil {
+			return 0, err
+		}
+		return c.enter(ctx, cp, finds)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -118,7 +118,10 @@ func (c *Catalog) commit(ctx context.Context, req commitRequest) (*outcome, erro
 		case v.outcome != nil:
 			return v.outcome, nil
 		case len(v.pending) > 0:
-			err = c.helpAll(ctx, v.pending)
+			if err = c.helpAll(ctx, v.pending); err != nil && v.same {
+				// It is the request's own transaction: that it cannot be finished now says nothing of its outcome (C11).
+				err = unknownOutcome(v.pending[0], err)
+			}
 		case v.burnt != nil:
 			err = c.echo(ctx, *v.burnt)
 		case v.refusal != nil && (v.behind == nil || adopted[v.behind.chain]):

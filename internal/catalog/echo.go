@@ -76,6 +76,9 @@ func (c *Catalog) echo(ctx context.Context, b burntChain) error {
 		kind: lance.EntryCreateVersion, id: b.path, branch: b.chain.Branch, version: next, manifestPath: staged,
 		scheme: b.head.Scheme, echo: true,
 	}}})
+	if err != nil {
+		_ = b.place.objects.Delete(ctx, staged) // tidiness only: nobody reads it
+	}
 	var known *api.Error
 	if errors.As(err, &known) && known.Code != api.CodeInternal && known.Code != api.CodeServiceUnavailable {
 		return nil

@@ -233,7 +233,7 @@ func (c *Catalog) branchState(ctx context.Context, cp chainPlace) (branchState, 
 		return branchState{registered: true, parent: ref.ParentVersion}, nil
 	}
 	if !errors.Is(err, objstore.ErrNotFound) {
-		return branchState{}, storageError("read the reference of branch "+cp.chain.Branch.String(), err)
+		return branchState{}, refError("read the reference of branch "+cp.chain.Branch.String(), err)
 	}
 	return branchState{}, c.forgetDeleted(ctx, cp)
 }

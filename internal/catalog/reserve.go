@@ -15,6 +15,8 @@ type verdict struct {
 	reserved bool
 	// outcome is the answer where nothing has to be published: to a replay, or to a batch without versions.
 	outcome *outcome
+	// same says that every slot holds what the works want to put there, resolved or not: the request was reserved before.
+	same bool
 	// pending are unfinished transactions that must end before this one can be judged (C7, C8).
 	pending []lance.TransactionID
 	refusal *api.Error
@@ -84,6 +86,7 @@ func (j *judge) run() error {
 		return err
 	}
 	j.compare()
+	j.v.same = len(j.creates) > 0 && len(j.creates) == len(j.works) && !slices.Contains(j.same, false)
 	if len(j.v.pending) > 0 {
 		return nil
 	}

@@ -53,6 +53,9 @@ func createStep(id lance.TableID, v api.StagedVersion) (step, error) {
 	if v.Version == 0 {
 		return s, api.Errorf(api.CodeInvalidInput, "version 0 does not exist: versions begin at 1, detached ones are negative")
 	}
+	if v.ManifestSize != nil && *v.ManifestSize < 0 {
+		return s, api.Errorf(api.CodeInvalidInput, "manifest_size %d: it must be 0 or more", *v.ManifestSize)
+	}
 	if v.NamingScheme != nil {
 		switch *v.NamingScheme {
 		case api.NamingV2:
@@ -289,7 +292,7 @@ func (c *Catalog) emptyChain(ctx context.Context, t lance.Table, cp chainPlace) 
 		return missingBranch(t, cp.chain.Branch)
 	}
 	if err != nil {
-		return storageError("read the reference of branch "+cp.chain.Branch.String(), err)
+		return refError("read the reference of branch "+cp.chain.Branch.String(), err)
 	}
 	return nil
 }

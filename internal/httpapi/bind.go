@@ -65,7 +65,11 @@ func (b *binder) bind(w http.ResponseWriter, r *http.Request, m match, delimiter
 			return nil, nil, err
 		}
 	}
-	if err := b.bindQuery(r.URL.Query(), request.Elem()); err != nil {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, nil, api.Errorf(api.CodeInvalidInput, "the query %q is malformed: %v", r.URL.RawQuery, err)
+	}
+	if err := b.bindQuery(query, request.Elem()); err != nil {
 		return nil, nil, err
 	}
 	if err := b.bindPath(m, delimiter, request); err != nil {

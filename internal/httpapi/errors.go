@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,7 +90,7 @@ func writeError(w http.ResponseWriter, err error, requestID string) {
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
 	}
-	text, err := json.Marshal(body)
+	text, err := marshal(body)
 	if err != nil { // cannot happen: the struct holds only text and numbers
 		text = []byte(`{"error":"internal error","code":18}`)
 	}
@@ -98,6 +99,15 @@ func writeError(w http.ResponseWriter, err error, requestID string) {
 
 // retryAfterSeconds is how long clients are asked to wait after 429 and 503.
 const retryAfterSeconds = 1
+
+// marshal writes JSON as people read it: "<" stays "<".
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", api.JSONType)

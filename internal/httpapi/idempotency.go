@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"sync"
@@ -77,7 +76,7 @@ func (h *Handler) performKeyed(ctx context.Context, k *keyed, a *answer, perform
 		if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
 			return err
 		}
-		if body, _ = json.Marshal(shown); body == nil {
+		if body, _ = marshal(shown); body == nil {
 			return err
 		}
 	}

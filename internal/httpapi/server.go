@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -288,7 +287,7 @@ func encode(response any, d dialect) ([]byte, error) {
 	if tags, ok := response.(*api.ListTableTagsResponse); ok && d.cloud {
 		response = tags.Tags
 	}
-	body, err := json.Marshal(response)
+	body, err := marshal(response)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", reflect.TypeOf(response), err)
 	}
@@ -333,6 +332,6 @@ func (h *Handler) ready(ctx context.Context) (int, []byte) {
 	if h.draining.Load() {
 		serving, status = "shutting down", http.StatusServiceUnavailable
 	}
-	body, _ := json.Marshal(map[string]any{"ready": status == http.StatusOK, "components": map[string]string{"state": state, "serving": serving}})
+	body, _ := marshal(map[string]any{"ready": status == http.StatusOK, "components": map[string]string{"state": state, "serving": serving}})
 	return status, body
 }
