@@ -39,6 +39,7 @@ const (
 	versionNotFound       = 11
 	invalidInput          = 13
 	conflict              = 14
+	internalError         = 18
 	invalidTableState     = 19
 	branchNotFound        = 22
 	branchExists          = 23

@@ -55,9 +55,9 @@ func TestDescribeTransaction(t *testing.T) {
 func TestContext(t *testing.T) {
 	t.Parallel()
 	id, _ := committed(t, obj{"context": obj{"run": "body-42", "header.x-body-mapped": "mapped-43"}},
-		header("x-lance-ctx-trace", "header-44"), header("X-Lance-Ctx-Job", "header-45"))
+		header("x-lance-ctx-trace", "header-44"), header("X-Lance-Ctx-Job", "header-45"), header("X-My-Run", "header-46"))
 	properties := transaction(t, id).object(t, "properties")
-	for key, value := range map[string]string{"run": "body-42", "x-body-mapped": "mapped-43", "trace": "header-44", "job": "header-45"} {
+	for key, value := range map[string]string{"run": "body-42", "x-body-mapped": "mapped-43", "trace": "header-44", "job": "header-45", "x-my-run": "header-46"} {
 		found := false
 		for k, v := range properties {
 			s, _ := v.(string)
