@@ -43,11 +43,9 @@ func AttachVersion(data []byte, v VersionNumber) ([]byte, error) { return Attach
 // number, or the length of a message that does. data is not changed, and the result is the same at every call.
 //
 // attached tells which detached versions stand in the chain as attached ones, and as which. The manifest must have been made
-// from version v-1, or from the detached version that was attached as v-1. A detached version made upon another is thus not
-// attached in its place but after it, each under a number of its own. It has to be so: a writer that commits against v checks for
-// conflicts with the transactions of the versions since it read, one a version. By experiment, with a deletion and, upon it, an
-// append attached as one version, pylance sees the append alone, and a concurrent deletion in the same fragment brings the
-// deleted row back.
+// from version v-1, or from the detached version that was attached as v-1. So a detached version made upon another is attached not in its
+// place but after it, each under a number of its own: a writer that commits against v checks for conflicts with the
+// transactions of the versions since it read, one a version. AttachLast attaches the last of several alone.
 //
 // Where a detached manifest carries numbers was found by experiment with pylance 14.0.2:
 //
@@ -71,7 +69,11 @@ func AttachAfter(data []byte, v VersionNumber, attached map[VersionNumber]Versio
 	if err != nil {
 		return nil, err
 	}
-	a := attacher{version: v, attached: attached}
+	return attacher{version: v, attached: attached}.attach(data, m)
+}
+
+// attach is AttachAfter for a manifest that was read already.
+func (a attacher) attach(data []byte, m Manifest) ([]byte, error) {
 	if err := a.check(m); err != nil {
 		return nil, err
 	}
@@ -82,27 +84,33 @@ func AttachAfter(data []byte, v VersionNumber, attached map[VersionNumber]Versio
 	if err := checkIndexVersions(data[:at], message); err != nil {
 		return nil, err
 	}
-	return rewriteManifest(data, a.manifest)
+	return rewriteManifest(data, a.manifest, a.stand)
 }
 
-// rewriteManifest returns a manifest file with its message edited; the sections before it and the footer stay.
-func rewriteManifest(data []byte, edit func(out []byte, f protoField) ([]byte, error)) ([]byte, error) {
+// rewriteManifest returns a manifest file with its message edited, and its transaction replaced unless stand is nil. The sections
+// before the message and the footer's format stay.
+func rewriteManifest(data []byte, edit func(out []byte, f protoField) ([]byte, error), stand *standIn) ([]byte, error) {
 	message, at, err := manifestMessage(data)
 	if err != nil {
 		return nil, err
 	}
+	sections := data[:at]
 	patched, err := rewriteProto(message, edit)
+	if err == nil && stand != nil {
+		sections, patched, err = stand.put(sections, patched)
+	}
 	if err != nil {
 		return nil, attachError(err)
 	}
 	if len(patched) > math.MaxUint32 {
 		return nil, fmt.Errorf("%w: its message would have %d bytes", ErrUnsupportedManifest, len(patched))
 	}
-	out := make([]byte, 0, at+manifestLengthBytes+len(patched)+manifestFooterBytes)
-	out = append(out, data[:at]...)
+	out := make([]byte, 0, len(sections)+manifestLengthBytes+len(patched)+manifestFooterBytes)
+	out = append(out, sections...)
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(patched)))
 	out = append(out, patched...)
-	return append(out, data[len(data)-manifestFooterBytes:]...), nil
+	out = binary.LittleEndian.AppendUint64(out, uint64(len(sections)))
+	return append(out, data[len(data)-manifestFooterBytes+manifestPositionBytes:]...), nil
 }
 
 // attachError leaves a refusal as it is and calls anything else a corrupt manifest.
@@ -118,6 +126,10 @@ func attachError(err error) error {
 type attacher struct {
 	version  VersionNumber
 	attached map[VersionNumber]VersionNumber
+	// folded are the detached versions before it that become part of the version (AttachLast).
+	folded map[VersionNumber]bool
+	// stand takes the place of the manifest's transaction, unless nil.
+	stand *standIn
 }
 
 // check reports whether the manifest may become the version at all.
@@ -138,7 +150,7 @@ func (a attacher) check(m Manifest) error {
 	if base.Detached() {
 		var known bool
 		if base, known = a.attached[base]; !known {
-			return fmt.Errorf("%w: it was made from detached version %d: attach that one first, as version %d", ErrUnsupportedManifest, m.ReadVersion, a.version-1)
+			return fmt.Errorf("%w: it was made from detached version %d: attach that one first, as version %d, or give its manifest", ErrUnsupportedManifest, m.ReadVersion, a.version-1)
 		}
 	}
 	if base != a.version-1 {
@@ -189,7 +201,10 @@ func (a attacher) run(out []byte, f protoField) ([]byte, error) {
 	v := VersionNumber(n)
 	if v.Detached() {
 		base, known := a.attached[v-1]
-		if !known {
+		switch {
+		case a.folded[v-1]:
+			base = a.version - 1
+		case !known:
 			return nil, fmt.Errorf("%w: it has rows made upon detached version %d, which is not attached", ErrUnsupportedManifest, v-1)
 		}
 		v = base + 1

@@ -60,6 +60,8 @@ const (
 	manifestMagic       = "LANC"
 	manifestFooterBytes = 16
 	manifestLengthBytes = 4
+	// manifestPositionBytes are those of the footer that tell where the message begins.
+	manifestPositionBytes = 8
 )
 
 // String lists the numbers of the bits that are set: "0, 3".
@@ -76,8 +78,10 @@ func (f FeatureFlags) String() string {
 
 // Fields of the protobuf messages of a manifest file.
 const (
+	manifestFields          protowire.Number = 1
 	manifestFragments       protowire.Number = 2
 	manifestVersion         protowire.Number = 3
+	manifestMetadata        protowire.Number = 5
 	manifestIndexSection    protowire.Number = 6
 	manifestTimestamp       protowire.Number = 7
 	manifestReaderFlags     protowire.Number = 9
@@ -87,6 +91,7 @@ const (
 	manifestWriter          protowire.Number = 13
 	manifestDataFormat      protowire.Number = 15
 	manifestBranch          protowire.Number = 20
+	manifestOldTransaction  protowire.Number = 21 // where writers of some releases put 23; counts where that is absent
 	manifestTransaction     protowire.Number = 23
 
 	transactionReadVersion protowire.Number = 1
@@ -201,7 +206,7 @@ func (m *Manifest) findReadVersion(before, message []byte) error {
 		m.ReadVersion, m.ReadVersionKnown = VersionNumber(v), true
 		return nil
 	}
-	section, found, err := manifestSection(before, message, manifestTransaction)
+	section, found, err := transactionSection(before, message)
 	if err != nil || !found {
 		return err
 	}
@@ -220,6 +225,14 @@ func (m *Manifest) findReadVersion(before, message []byte) error {
 	}
 	m.ReadVersion, m.ReadVersionKnown = read, true
 	return nil
+}
+
+// transactionSection returns the file's copy of the transaction. A large one stands in a file of its own alone.
+func transactionSection(before, message []byte) (section []byte, found bool, err error) {
+	if section, found, err = manifestSection(before, message, manifestTransaction); found || err != nil {
+		return section, found, err
+	}
+	return manifestSection(before, message, manifestOldTransaction)
 }
 
 // manifestSection returns a section of the manifest file that a field of its message points to: a protobuf message behind a
