@@ -1,0 +1,106 @@
+# What is done around the code. `make help` lists the targets.
+#
+# Needs Go, Python 3.10 or newer with its venv module, git, and the package registries. Nothing is installed outside this folder.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+JOBS ?= 2
+VENV := .venv
+BIN := $(CURDIR)/bin/lancerest
+PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
+PIP_INPUTS := python/requirements-test.txt python/lancerest/pyproject.toml
+
+# The race detector needs a C compiler. Where there is none the tests run without it, and `make check` says so.
+RACE := $(shell test "$$(go env CGO_ENABLED)" = 1 && command -v $$(go env CC) >/dev/null && echo -race)
+
+# One block of output for each step, where this make can do it (4.0 and newer).
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
+# Packages of Go tests that have a step of their own: the wire suite needs Python for the reference server, the model of the
+# commit has no concurrency of its own that the race detector could look at.
+OWN_STEP := /test/(wire|model)$$
+STEPS := check-format check-vet check-go check-model check-wire check-ruff check-mypy check-clients
+
+.PHONY: help
+help: ## Say what can be done.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: check
+check: ## Pass every test: all of CI, in the steps below.
+	@start=$$SECONDS; $(if $(RACE),,echo "No C compiler: the Go tests run without the race detector.";) \
+	if $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(SYNC) $(STEPS); \
+	then echo "make check: all $(words $(STEPS)) steps passed in $$((SECONDS - start)) s"; \
+	else echo "make check: failed after $$((SECONDS - start)) s; the lines with *** above name the steps that failed"; exit 1; fi
+
+# $(call step,NAME,COMMAND) runs a command between a headline and a line that says how long it took.
+step = @echo "=== $(1)"; start=$$SECONDS; $(2); echo "--- $(1): passed in $$((SECONDS - start)) s"
+
+.PHONY: check-format
+check-format: ## Go code is formatted.
+	$(call step,$@,bad=$$(git ls-files -z '*.go' | xargs -0 gofmt -l); \
+	if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi)
+
+.PHONY: check-vet
+check-vet: ## Go code is free of what go vet finds.
+	$(call step,$@,go vet ./...)
+
+.PHONY: check-go
+check-go: ## Go tests, with the race detector where there is a C compiler.
+	$(call step,$@,go test $(RACE) $$(go list ./... | grep -vE '$(OWN_STEP)'))
+
+.PHONY: check-model
+check-model: ## Every interleaving of the commit keeps its promises.
+	$(call step,$@,go test ./test/model/...)
+
+.PHONY: check-wire
+check-wire: $(VENV)/ready ## 54 operations over HTTP, here and on the reference server.
+	$(call step,$@,LANCEREST_PYTHON=$(CURDIR)/$(VENV)/bin/python go test -count=1 -timeout 15m ./test/wire)
+
+.PHONY: check-ruff
+check-ruff: $(VENV)/ready ## Python code is formatted and free of what ruff finds.
+	$(call step,$@,$(VENV)/bin/ruff check --quiet --config python/lancerest/pyproject.toml $(PY_SOURCES); \
+	$(VENV)/bin/ruff format --check --quiet --config python/lancerest/pyproject.toml $(PY_SOURCES))
+
+.PHONY: check-mypy
+check-mypy: $(VENV)/ready ## Python code is typed.
+	$(call step,$@,MYPYPATH=python/lancerest/src:test/clients $(VENV)/bin/mypy --config-file python/lancerest/pyproject.toml \
+	python/lancerest/src examples test/clients)
+
+.PHONY: check-clients
+check-clients: $(VENV)/ready $(BIN) ## pylance, lancedb and the Python package against running servers.
+	$(call step,$@,cd test/clients && LANCEREST_BIN=$(BIN) ../../$(VENV)/bin/python -m pytest -q -n $(JOBS) .)
+
+PY_SOURCES := python test/clients test/wire examples
+
+.PHONY: quickstart
+quickstart: $(VENV)/ready $(BIN) ## Serve, fill three tables in multi-table commits, and keep serving.
+	@$(VENV)/bin/python examples/quickstart.py $(BIN)
+
+.PHONY: build
+build: $(BIN) ## Build bin/lancerest.
+
+# Go knows best whether anything changed.
+.PHONY: $(BIN)
+$(BIN):
+	@go build -o $@ ./cmd/lancerest
+
+# The Python environment: the pinned clients, the test tools and the package of this repository. Brought up to date when the
+# pins change.
+$(VENV)/ready: $(PIP_INPUTS)
+	@echo "Preparing the Python environment in $(VENV). The first time downloads about 300 MB and takes some minutes."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	{ echo "$(PYTHON) is missing or older than 3.10: install Python, or name one with make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	{ echo "$(PYTHON) cannot make environments: install its venv module (on Debian and Ubuntu: apt install python3-venv)."; exit 1; }
+	@$(VENV)/bin/python -c '' 2>/dev/null || { rm -rf $(VENV); $(PYTHON) -m venv $(VENV); }
+	@$(PIP) install --requirement python/requirements-test.txt
+	@$(PIP) install --no-deps --editable python/lancerest
+	@touch $@
+
+.PHONY: clean
+clean: ## Remove what was built and the Python environment; tables and state stay.
+	@rm -rf bin $(VENV)
