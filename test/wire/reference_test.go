@@ -86,7 +86,7 @@ func TestReference(t *testing.T) {
 }
 
 // racing are the tests whose outcome on the reference server depends on luck. They are not recorded.
-const racing = "^(TestReference|TestRacingBatches|TestConcurrentWriters|TestOneDeclareWins|TestDeclareDropRace)$"
+const racing = "^(TestReference|TestRacingBatches|TestConcurrentWriters|TestOneDeclareWins|TestOneWins|TestDeclareDropRace|TestDropWhileWriting)$"
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
