@@ -20,7 +20,9 @@ STOP_SECONDS = 60
 
 
 def main(binary: str) -> None:
-    server = subprocess.Popen([binary, "serve"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    server = subprocess.Popen(
+        [binary, "serve"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
     try:
         url, tables = await_ready(server)
         print(f"The server runs at {url}. Now {EXAMPLE.name} runs against it:\n", flush=True)
@@ -68,7 +70,7 @@ def explain(said: str) -> NoReturn:
     if "is held by process" in said:
         sys.exit(
             f"A server already runs on this folder's catalog:\n{said}"
-            "End it, or choose another folder for the state: LANCEREST_DATA=other-folder make quickstart"
+            "End it, or choose another folder and port: LANCEREST_DATA=other LANCEREST_LISTEN=127.0.0.1:2334 make quickstart"
         )
     sys.exit(f"The server did not start. It said:\n{said}")
 
