@@ -41,10 +41,14 @@ def stage_first_version(table: TableID, info: TableInfo, data: ReaderLike) -> St
 
     OvertakenError if the table turns out to have a version in storage.
     """
-    # Not mode "create": it looks for a version itself, and reports one as a plain OSError.
-    transaction = write_fragments(
-        data, info.location, mode="overwrite", return_transaction=True, storage_options=info.storage_options
-    )
+    try:
+        transaction = write_fragments(
+            data, info.location, mode="create", return_transaction=True, storage_options=info.storage_options
+        )
+    except OSError as err:
+        if has_version(info):
+            raise OvertakenError(f"table {'/'.join(table)} got its first version from another writer") from err
+        raise
     stand_in = _StandIn(info)
     lance.LanceDataset.commit(
         info.location,
@@ -58,6 +62,15 @@ def stage_first_version(table: TableID, info: TableInfo, data: ReaderLike) -> St
     if request["version"] != 1:
         raise OvertakenError(f"table {'/'.join(table)} got its first version from another writer")
     return StagedFirstVersion(manifest_path=request["manifest_path"], uuid=transaction.uuid)
+
+
+def has_version(info: TableInfo) -> bool:
+    """Report whether storage holds a version of the table."""
+    try:
+        lance.LanceDataset(info.location, storage_options=info.storage_options)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 class _StandIn(LanceNamespace):
