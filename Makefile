@@ -76,6 +76,14 @@ check-clients: $(VENV)/ready $(BIN) ## pylance, lancedb and the Python package a
 
 PY_SOURCES := python test/clients test/wire examples
 
+.PHONY: bench
+bench: $(VENV)/ready ## Load this server and the reference server side by side, and print both (5 to 10 minutes).
+	@LANCEREST_PYTHON=$(CURDIR)/$(VENV)/bin/python go run ./bench $(BENCH)
+
+.PHONY: bench-update
+bench-update: BENCH += -update
+bench-update: bench ## The same, and write the result into docs/performance.md.
+
 .PHONY: quickstart
 quickstart: $(VENV)/ready $(BIN) ## Serve, fill three tables in multi-table commits, and keep serving.
 	@$(VENV)/bin/python examples/quickstart.py $(BIN)
