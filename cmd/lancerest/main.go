@@ -12,6 +12,7 @@ import (
 
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Serve the catalog."`
+	Check   checkCommand   `cmd:"" help:"Compare the catalog with storage, and mend what can be mended."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

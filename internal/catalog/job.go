@@ -23,6 +23,9 @@ const (
 	JobCleanAborted = "clean_aborted"
 )
 
+// jobKinds returns all kinds.
+func jobKinds() []string { return []string{JobPurge, JobForget, JobDeleteManifests, JobCleanAborted} }
+
 // abortGrace is how long after an abort its objects are looked for once more: by then writes that were under way have landed.
 const abortGrace = 30 * time.Second
 

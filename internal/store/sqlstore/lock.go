@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// ErrLocked says that another process has the catalog open.
+var ErrLocked = errors.New("catalog in use")
+
 // lockFile makes sure that one process alone has the catalog open. The file stays when the lock is gone; its text names the
 // process that took it last. The error of a lock that another holds says what to do.
 func lockFile(path string) (*os.File, error) {
@@ -20,8 +23,8 @@ func lockFile(path string) (*os.File, error) {
 	}
 	if !locked {
 		holder, _ := os.ReadFile(path) // for the message only
-		return nil, errors.Join(fmt.Errorf("%s is held by process %s: stop that server or choose another directory",
-			path, strings.TrimSpace(string(holder))), f.Close())
+		return nil, errors.Join(fmt.Errorf("%s is held by process %s: stop that server or choose another directory: %w",
+			path, strings.TrimSpace(string(holder)), ErrLocked), f.Close())
 	}
 	if err := errors.Join(f.Truncate(0), writePID(f)); err != nil {
 		return nil, errors.Join(err, f.Close())

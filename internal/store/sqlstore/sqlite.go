@@ -21,6 +21,9 @@ type Options struct {
 	QueueLength int
 	// Readers is how many Views run at once, each on its own connection; 0 means 4.
 	Readers int
+	// Beside opens a catalog that a server may have open at the same time, for tools: the lock is not taken and the schema is not
+	// migrated, but must be the one that this binary expects. Transactions of both take turns.
+	Beside bool
 	// RunTwice is for tests: each closure of Update runs once, is rolled back and runs again, so that one that keeps state
 	// outside of itself is found out.
 	RunTwice bool
@@ -61,11 +64,15 @@ func OpenSQLite(ctx context.Context, o Options) (*SQLite, error) {
 	if err := os.MkdirAll(filepath.Dir(o.Path), 0o750); err != nil {
 		return nil, fmt.Errorf("make the catalog's directory: %w", err)
 	}
-	lock, err := lockFile(o.Path + ".lock")
-	if err != nil {
-		return nil, fmt.Errorf("lock catalog %s: %w", o.Path, err)
+	s := &SQLite{readers: make(chan *sqliteConn, o.Readers), closed: make(chan struct{})}
+	if !o.Beside {
+		var err error
+		if s.lock, err = lockFile(o.Path + ".lock"); err != nil {
+			return nil, fmt.Errorf("lock catalog %s: %w", o.Path, err)
+		}
+	} else if _, err := os.Stat(o.Path); err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
 	}
-	s := &SQLite{readers: make(chan *sqliteConn, o.Readers), lock: lock, closed: make(chan struct{})}
 	if err := s.open(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", o.Path, err), s.Close())
 	}
@@ -82,7 +89,11 @@ func (s *SQLite) open(ctx context.Context, o Options) error {
 			return errors.Join(err, conn.close())
 		}
 	}
-	if err := migrate(conn, o.Now); err != nil {
+	prepare := func() error { return migrate(conn, o.Now) }
+	if o.Beside {
+		prepare = func() error { return conn.read(ctx, func() error { return checkSchema(conn) }) }
+	}
+	if err := prepare(); err != nil {
 		return errors.Join(err, conn.close())
 	}
 	s.writer = startSQLiteWriter(conn, o)
@@ -157,7 +168,9 @@ func (s *SQLite) Close() error {
 		if s.writer != nil {
 			s.closing = errors.Join(s.closing, s.writer.close())
 		}
-		s.closing = errors.Join(s.closing, s.lock.Close())
+		if s.lock != nil {
+			s.closing = errors.Join(s.closing, s.lock.Close())
+		}
 	})
 	return s.closing
 }

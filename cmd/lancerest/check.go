@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/lancerest/lancerest/internal/app"
+	"github.com/lancerest/lancerest/internal/catalog"
+)
+
+type checkCommand struct {
+	Data      string        `help:"Directory of the catalog's state." default:"./lancerest-data" env:"LANCEREST_DATA" placeholder:"DIR"`
+	Root      string        `help:"Directory under which tables live; the default is tables inside the data directory." env:"LANCEREST_ROOT" placeholder:"DIR"`
+	Repair    bool          `help:"Mend what can be mended without losing anything; otherwise nothing is changed."`
+	StagedAge time.Duration `help:"Age from which a staged manifest that nobody needs counts as left over." default:"24h"`
+}
+
+// Run compares the catalog with storage, and exits with 1 if anything stays wrong.
+func (k *checkCommand) Run(ctx context.Context) error {
+	sum, err := app.Check(ctx, app.Config{Data: k.Data, Root: k.Root, Version: version()}, catalog.CheckOptions{
+		Repair: k.Repair, StagedAge: k.StagedAge, Report: report,
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("checked %d tables with %d versions: %d wrong, %d mended\n", sum.Tables, sum.Versions, sum.Wrong, sum.Mended)
+	if sum.Wrong > 0 {
+		os.Exit(1)
+	}
+	return nil
+}
+
+func report(f catalog.Finding) {
+	line := string(f.Kind) + ": "
+	if f.Table != "" {
+		line += fmt.Sprintf("table %q", f.Table)
+		if f.Branch != "" {
+			line += fmt.Sprintf(", branch %q", f.Branch)
+		}
+		if f.Version != 0 {
+			line += fmt.Sprintf(", version %d", f.Version)
+		}
+		line += ": "
+	}
+	line += f.What
+	switch {
+	case f.Mended:
+		line += "; mended: " + f.Action
+	case f.Action != "":
+		line += "; --repair would: " + f.Action
+	default:
+		line += "; a person has to decide what to do"
+	}
+	fmt.Println(line)
+}

@@ -1,0 +1,424 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// CheckOptions say how to compare the catalog with storage.
+type CheckOptions struct {
+	// Repair mends what can be mended without losing anything; otherwise nothing is changed.
+	Repair bool
+	// PendingAge is how old a pending transaction must be to count as left behind (0: any is).
+	PendingAge time.Duration
+	// StagedAge is how old a staged manifest that nobody needs must be to count as left over.
+	StagedAge time.Duration
+	// Report is told of every finding, in the order of tables. It is called from one goroutine at a time.
+	Report func(Finding)
+}
+
+// Finding is one difference between the catalog and storage.
+type Finding struct {
+	Kind    FindingKind
+	Table   string
+	Branch  lance.Branch
+	Version lance.VersionNumber
+	What    string // what is wrong
+	Action  string // what mends it, "" if that is for a person to decide
+	Mended  bool
+}
+
+// FindingKind names what is wrong.
+type FindingKind string
+
+// The kinds of findings.
+const (
+	FindingPending  FindingKind = "pending"  // a transaction that nobody finished
+	FindingMissing  FindingKind = "missing"  // a version without its manifest
+	FindingForeign  FindingKind = "foreign"  // a manifest without its version
+	FindingDiverged FindingKind = "diverged" // a version whose manifest holds something else
+	FindingStaged   FindingKind = "staged"   // a staged manifest that nobody needs
+	FindingBranch   FindingKind = "branch"   // a branch that was deleted in storage
+	FindingJob      FindingKind = "job"      // work after a commit that keeps failing
+)
+
+// CheckSummary is what a check went through.
+type CheckSummary struct {
+	Tables, Versions int
+	Wrong            int // findings that are not mended
+	Mended           int
+}
+
+// Check compares rows with storage, table by table. It works beside a running server: what changes while it looks is looked at again
+// before it is reported. An error means that the check could not be completed.
+func (c *Catalog) Check(ctx context.Context, opts CheckOptions) (CheckSummary, error) {
+	k := &checker{c: c, opts: opts}
+	if err := k.pending(ctx); err != nil {
+		return k.sum, err
+	}
+	if err := k.jobs(ctx); err != nil {
+		return k.sum, err
+	}
+	page := store.TablePage{AfterNamespace: -1, Limit: checkPage}
+	for {
+		var tables []lance.Table
+		err := c.view(ctx, func(r store.Reader) (err error) {
+			tables, err = r.ListAllTables(page)
+			return err
+		})
+		if err != nil {
+			return k.sum, err
+		}
+		for _, t := range tables {
+			if err := k.table(ctx, t); err != nil {
+				return k.sum, fmt.Errorf("check table %q: %w", show(t.Path), err)
+			}
+			page.AfterNamespace, page.AfterName = t.Namespace, t.Path.Name()
+		}
+		if len(tables) < checkPage {
+			return k.sum, nil
+		}
+	}
+}
+
+// checkPage is how many rows a check reads at a time.
+const checkPage = 1000
+
+// checker is one run of Check.
+type checker struct {
+	c    *Catalog
+	opts CheckOptions
+	sum  CheckSummary
+}
+
+// found reports a finding, after mending it where that is asked for and mend is not nil.
+func (k *checker) found(ctx context.Context, f Finding, mend func(context.Context) error) error {
+	if k.opts.Repair && mend != nil {
+		if err := mend(ctx); err != nil {
+			return fmt.Errorf("%s: %w", f.Action, err)
+		}
+		f.Mended = true
+	}
+	if f.Mended {
+		k.sum.Mended++
+	} else {
+		k.sum.Wrong++
+	}
+	k.opts.Report(f)
+	return nil
+}
+
+// pending looks for transactions that nobody is finishing.
+func (k *checker) pending(ctx context.Context) error {
+	var ids []lance.TransactionID
+	err := k.c.view(ctx, func(r store.Reader) (err error) {
+		ids, err = r.PendingTransactions(k.c.now().Add(-k.opts.PendingAge), backlogMax)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		f := Finding{Kind: FindingPending, What: fmt.Sprintf("transaction %s is reserved and not resolved", id), Action: "finish it"}
+		if err := k.found(ctx, f, func(ctx context.Context) error { return k.c.help(ctx, id) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// jobs reports work that has failed before. What merely waits is no fault.
+func (k *checker) jobs(ctx context.Context) error {
+	for _, kind := range jobKinds() {
+		var jobs []store.Job
+		err := k.c.view(ctx, func(r store.Reader) (err error) {
+			jobs, err = r.Jobs(kind, 0, backlogMax)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, job := range jobs {
+			if job.Attempts == 0 {
+				continue
+			}
+			f := Finding{Kind: FindingJob, What: fmt.Sprintf("job %s %s failed %d times, last with: %s", kind, job.Payload, job.Attempts, job.LastErr), Action: "run it"}
+			if err := k.found(ctx, f, func(ctx context.Context) error { return k.runJob(ctx, job) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (k *checker) runJob(ctx context.Context, job store.Job) error {
+	if err := k.c.RunJob(ctx, job); err != nil {
+		return err
+	}
+	return k.c.update(ctx, func(tx store.Tx) error { return tx.DeleteJob(job.ID) })
+}
+
+// table compares all chains of a table.
+func (k *checker) table(ctx context.Context, t lance.Table) error {
+	k.sum.Tables++
+	p, err := k.c.place(t.Location)
+	if err != nil {
+		return err
+	}
+	var branches []lance.Branch
+	err = k.c.view(ctx, func(r store.Reader) (err error) {
+		branches, err = r.Branches(t.ID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	refs, err := k.c.listBranches(ctx, p)
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		branches = append(branches, ref.Name)
+	}
+	branches = append(branches, lance.Main)
+	slices.Sort(branches)
+	for _, b := range slices.Compact(branches) {
+		if err := k.chain(ctx, chainPlace{chain: lance.Chain{Table: t.ID, Branch: b}, place: p, path: t.Path}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listed is what storage has of a chain.
+type listed struct {
+	final  map[lance.VersionNumber]objstore.Info
+	staged []objstore.Info
+}
+
+// chain compares one chain: first its rows with what storage lists, then what storage lists with its rows.
+func (k *checker) chain(ctx context.Context, cp chainPlace) error {
+	gone, err := k.deletedBranch(ctx, cp)
+	if err != nil || gone {
+		return err
+	}
+	there, err := k.list(ctx, cp)
+	if err != nil {
+		return err
+	}
+	head, err := k.c.head(ctx, cp.chain)
+	if err != nil {
+		return err
+	}
+	needed := map[string]bool{head.Staged: true}
+	for after := lance.VersionNumber(0); ; {
+		var rows []lance.Version
+		err := k.c.view(ctx, func(r store.Reader) (err error) {
+			rows, err = r.ListVersions(cp.chain, store.VersionPage{After: after, Limit: checkPage})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			after = row.Number
+			if row.State == lance.VersionPending {
+				needed[row.Staged] = true
+				delete(there.final, row.Number)
+				continue
+			}
+			if err := k.row(ctx, cp, row, head); err != nil {
+				return err
+			}
+			delete(there.final, row.Number)
+		}
+		if len(rows) < checkPage {
+			break
+		}
+	}
+	if err := k.foreign(ctx, cp, there, head); err != nil {
+		return err
+	}
+	return k.leftovers(ctx, cp, there, needed)
+}
+
+// deletedBranch finds rows of a branch that a client deleted in storage.
+func (k *checker) deletedBranch(ctx context.Context, cp chainPlace) (bool, error) {
+	if cp.chain.Branch == lance.Main {
+		return false, nil
+	}
+	_, err := k.c.readBranch(ctx, cp.place, cp.chain.Branch)
+	if err == nil || !errors.Is(err, objstore.ErrNotFound) {
+		return false, nil // a damaged file is reported by reading it; here it means that the branch is there
+	}
+	head, err := k.c.head(ctx, cp.chain)
+	if err != nil || head.Number == 0 || head.State == lance.VersionPending {
+		return head.Number == 0, err
+	}
+	_, err = cp.place.objects.Head(ctx, cp.place.final(cp.chain.Branch, head.Number, head.Scheme))
+	if err == nil || !errors.Is(err, objstore.ErrNotFound) {
+		return false, ignoreAbsent(err)
+	}
+	f := k.finding(FindingBranch, cp, head.Number, "the branch was deleted in storage", "remove its rows")
+	return true, k.found(ctx, f, func(ctx context.Context) error { return k.c.forgetDeleted(ctx, cp) })
+}
+
+func ignoreAbsent(err error) error {
+	if errors.Is(err, objstore.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (k *checker) finding(kind FindingKind, cp chainPlace, v lance.VersionNumber, what, action string) Finding {
+	return Finding{Kind: kind, Table: show(cp.path), Branch: cp.chain.Branch, Version: v, What: what, Action: action}
+}
+
+// list reads the names in a chain's _versions directory.
+func (k *checker) list(ctx context.Context, cp chainPlace) (listed, error) {
+	there := listed{final: map[lance.VersionNumber]objstore.Info{}}
+	prefix := lance.VersionsPrefix(cp.place.dir, cp.chain.Branch)
+	for info, err := range cp.place.objects.List(ctx, prefix, "") {
+		if err != nil {
+			return there, storageError("list "+prefix, err)
+		}
+		name := strings.TrimPrefix(info.Key, prefix)
+		if v, _, ok := lance.ParseManifestName(name); ok {
+			if !v.Detached() {
+				there.final[v] = info
+			}
+		} else if final, _, cut := strings.Cut(name, "-"); cut && isFinal(final) {
+			there.staged = append(there.staged, info)
+		}
+	}
+	return there, nil
+}
+
+func isFinal(name string) bool {
+	_, _, ok := lance.ParseManifestName(name)
+	return ok
+}
+
+// row sees that a committed version's manifest is there and its own.
+func (k *checker) row(ctx context.Context, cp chainPlace, row, head lance.Version) error {
+	k.sum.Versions++
+	there, err := k.c.stillThere(ctx, cp, row)
+	if err != nil || there {
+		return err
+	}
+	now, err := k.c.rowIn(ctx, row.Slot)
+	if err != nil || now.State != row.State || now.Digest != row.Digest {
+		return err // it changed meanwhile
+	}
+	key := cp.place.final(cp.chain.Branch, row.Number, row.Scheme)
+	if row.Number != head.Number {
+		f := k.finding(FindingMissing, cp, row.Number, "its manifest "+key+" is gone, as after a client's cleanup", "mark it pruned")
+		return k.found(ctx, f, func(ctx context.Context) error { return k.c.prune(ctx, cp, []lance.VersionNumber{row.Number}) })
+	}
+	_, err = cp.place.objects.Head(ctx, key)
+	if err == nil {
+		return k.found(ctx, k.finding(FindingDiverged, cp, row.Number, "the manifest "+key+" of the latest version holds something else than was committed", ""), nil)
+	}
+	staged, readErr := cp.place.objects.Head(ctx, cp.place.staged(cp.chain.Branch, row.Staged))
+	if row.Staged == "" || readErr != nil {
+		return k.found(ctx, k.finding(FindingMissing, cp, row.Number, "the manifest "+key+" of the latest version is gone, and so is its staged copy", ""), nil)
+	}
+	f := k.finding(FindingMissing, cp, row.Number, "the manifest "+key+" of the latest version is gone", "publish it again from "+staged.Key)
+	return k.found(ctx, f, func(ctx context.Context) error { return k.republish(ctx, cp, row) })
+}
+
+// republish puts a committed version's manifest back from its staged copy.
+func (k *checker) republish(ctx context.Context, cp chainPlace, row lance.Version) error {
+	e := lance.Entry{Branch: cp.chain.Branch, Version: row.Number, Staged: row.Staged, Digest: hexDigest(row.Digest)}
+	data, err := k.c.readStaged(ctx, cp.place, e)
+	if err != nil {
+		return err
+	}
+	if data == nil {
+		return fmt.Errorf("the staged manifest %s is not what was committed", row.Staged)
+	}
+	_, err = cp.place.objects.PutIfAbsent(ctx, cp.place.final(cp.chain.Branch, row.Number, row.Scheme), data)
+	if errors.Is(err, objstore.ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// foreign looks at manifests that no committed or pending row knows. Those of pruned and deleted versions wait for their removal.
+func (k *checker) foreign(ctx context.Context, cp chainPlace, there listed, head lance.Version) error {
+	numbers := make([]lance.VersionNumber, 0, len(there.final))
+	for v := range there.final {
+		numbers = append(numbers, v)
+	}
+	slices.Sort(numbers)
+	for _, v := range numbers {
+		slot := lance.Slot{Chain: cp.chain, Number: v}
+		row, err := k.c.rowIn(ctx, slot)
+		if err != nil {
+			return err
+		}
+		if row.Number != 0 {
+			continue
+		}
+		finds, err := k.c.inspect(ctx, cp, []objstore.Info{there.final[v]}, asItIs)
+		if err != nil {
+			return err
+		}
+		key := there.final[v].Key
+		if len(finds) == 0 {
+			if _, err := cp.place.objects.Head(ctx, key); errors.Is(err, objstore.ErrNotFound) {
+				continue
+			}
+			if err := k.found(ctx, k.finding(FindingForeign, cp, v, key+" is no readable manifest of this version, and stands in its place", ""), nil); err != nil {
+				return err
+			}
+			continue
+		}
+		f := k.finding(FindingForeign, cp, v, key+" was published past the catalog, or belongs to an aborted transaction", "adopt it, or remove it if it is the latter")
+		err = k.found(ctx, f, func(ctx context.Context) error {
+			_, err := k.c.adoptSlot(ctx, cp, v)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leftovers looks for staged manifests that no row needs and that are too old to be about to be committed (case H12).
+func (k *checker) leftovers(ctx context.Context, cp chainPlace, there listed, needed map[string]bool) error {
+	prefix := lance.VersionsPrefix(cp.place.dir, cp.chain.Branch)
+	for _, info := range there.staged {
+		name := strings.TrimPrefix(info.Key, prefix)
+		if needed[name] || k.c.now().Sub(info.Modified) < k.opts.StagedAge {
+			continue
+		}
+		f := k.finding(FindingStaged, cp, 0, "the staged manifest "+info.Key+" is left over since "+info.Modified.UTC().Format(time.RFC3339), "remove it")
+		if err := k.found(ctx, f, func(ctx context.Context) error { return cp.place.objects.Delete(ctx, info.Key) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rowIn returns the row in a slot, Number 0 if it is empty.
+func (c *Catalog) rowIn(ctx context.Context, slot lance.Slot) (lance.Version, error) {
+	var row lance.Version
+	err := c.view(ctx, func(r store.Reader) error {
+		rows, err := r.Versions([]lance.Slot{slot})
+		if err == nil {
+			row = rows[0]
+		}
+		return err
+	})
+	return row, err
+}
