@@ -51,6 +51,7 @@ type work struct {
 	staged   string                                      // the staged manifest's name in its chain's _versions directory
 	attach   bool                                        // the staged manifest is a detached version (C14)
 	after    map[lance.VersionNumber]lance.VersionNumber // the detached versions attached before it in its chain
+	between  []lance.VersionNumber                       // the detached versions that are attached in one with it
 	absent   bool                                        // there is no staged manifest: only a replay or a conflict can be the answer
 	taken    bool                                        // storage has an object under the final name, and no row says whose
 	branched branchState
@@ -158,7 +159,7 @@ func (c *Catalog) newTransaction(ctx context.Context, works []*work, given map[s
 		switch w.kind {
 		case lance.EntryCreateVersion:
 			e.Branch, e.Version, e.Scheme, e.Staged = w.branch, w.version, w.scheme, w.staged
-			e.Digest, e.Size, e.After = hexDigest(w.digest), w.size, w.after
+			e.Digest, e.Size, e.After, e.Between = hexDigest(w.digest), w.size, w.after, w.between
 		case lance.EntryDeclare:
 			e.Properties = w.properties
 		case lance.EntryDeleteVersions:

@@ -156,7 +156,10 @@ func (c *Catalog) prepareOne(ctx context.Context, w *work, where naming) error {
 	case err != nil:
 		return storageError("read the staged manifest "+w.manifestPath, err)
 	}
-	published, fault := w.publishable(data)
+	published, fault, err := w.publishable(ctx, data, c.opts.MaxManifest)
+	if err != nil {
+		return err
+	}
 	if fault != nil {
 		fault.Message = fmt.Sprintf("the staged manifest %q %s", w.manifestPath, fault.Message)
 		w.fault = where.wrap(w, fault)
@@ -171,30 +174,36 @@ func (c *Catalog) prepareOne(ctx context.Context, w *work, where naming) error {
 
 // publishable checks a staged manifest and returns the bytes to publish: its own, or for a detached version that is attached
 // those with only its version number changed (C14). The message of a fault begins after the manifest's name.
-func (w *work) publishable(data []byte) ([]byte, *api.Error) {
+func (w *work) publishable(ctx context.Context, data []byte, limit int64) ([]byte, *api.Error, error) {
 	m, err := lance.ReadManifest(data)
 	if err != nil {
-		return nil, api.Errorf(api.CodeInvalidInput, "is not a whole Lance manifest: %v", err)
+		return nil, api.Errorf(api.CodeInvalidInput, "is not a whole Lance manifest: %v", err), nil
 	}
 	want := w.version
 	if w.attach {
 		want, _, _ = lance.ParseManifestName(w.staged)
 	}
 	if m.Version != want {
-		return nil, api.Errorf(api.CodeInvalidInput, "is of version %d, not of version %d", m.Version, want)
+		return nil, api.Errorf(api.CodeInvalidInput, "is of version %d, not of version %d", m.Version, want), nil
 	}
 	if !w.attach {
-		return data, nil
+		return data, nil, nil
 	}
-	attached, err := lance.AttachAfter(data, w.version, w.after)
+	if w.between, err = w.place.detachedBelow(ctx, w.branch, m, w.after, limit); err != nil {
+		return nil, nil, err
+	}
+	attached, err := w.place.attach(ctx, attachment{data: data, branch: w.branch, version: w.version, after: w.after, between: w.between, limit: limit})
+	var outage *api.Error
 	switch {
 	case errors.Is(err, lance.ErrStaleManifest):
 		// Published as this version it would undo the versions after its base.
-		return nil, api.Errorf(api.CodeConcurrentModification, "cannot be attached as version %d: %v", w.version, err)
+		return nil, api.Errorf(api.CodeConcurrentModification, "cannot be attached as version %d: %v", w.version, err), nil
+	case errors.As(err, &outage):
+		return nil, nil, err
 	case err != nil:
-		return nil, api.Errorf(api.CodeInvalidTableState, "cannot be attached as version %d: %v", w.version, err)
+		return nil, api.Errorf(api.CodeInvalidTableState, "cannot be attached as version %d: %v", w.version, err), nil
 	}
-	return attached, nil
+	return attached, nil, nil
 }
 
 // lookAtFinal sees whether storage has something under the final name although no row knows it: a writer went past the

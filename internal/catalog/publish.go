@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
 	"github.com/lancerest/lancerest/internal/store"
@@ -141,7 +142,12 @@ func (c *Catalog) readStaged(ctx context.Context, p place, e lance.Entry) ([]byt
 		return nil, err
 	}
 	if number, _, final := lance.ParseManifestName(e.Staged); final && number != e.Version {
-		if data, err = lance.AttachAfter(data, e.Version, e.After); err != nil {
+		data, err = p.attach(ctx, attachment{data: data, branch: e.Branch, version: e.Version, after: e.After, between: e.Between, limit: c.opts.MaxManifest})
+		var outage *api.Error
+		if errors.As(err, &outage) {
+			return nil, err
+		}
+		if err != nil {
 			return nil, nil
 		}
 	}

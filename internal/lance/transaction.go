@@ -44,6 +44,8 @@ type Entry struct {
 	Size    int64         `json:"size,omitempty"`
 	// After names, for a detached version that is attached, the detached versions that stand before it in the chain, and as which.
 	After map[VersionNumber]VersionNumber `json:"after,omitempty"`
+	// Between are the detached versions that it was made upon and that are attached with it in one, the nearest first.
+	Between []VersionNumber `json:"between,omitempty"`
 	// Timestamp is when the manifest was staged, in milliseconds since the epoch; Metadata is what the writer gave with the version.
 	Timestamp int64             `json:"timestamp,omitempty"`
 	Metadata  map[string]string `json:"metadata,omitempty"`
