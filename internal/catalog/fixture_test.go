@@ -26,6 +26,16 @@ import (
 	"github.com/lancerest/lancerest/internal/store/sqlstore"
 )
 
+// tester is what the helpers need of a *testing.T or a *rapid.T.
+type tester interface {
+	Helper()
+	Error(...any)
+	Errorf(string, ...any)
+	Fatal(...any)
+	Fatalf(string, ...any)
+	Cleanup(func())
+}
+
 // lake is what servers share: one state and one storage.
 type lake struct {
 	state   store.Store
@@ -35,7 +45,13 @@ type lake struct {
 
 func newLake(t testing.TB) *lake {
 	t.Helper()
-	state, err := sqlstore.OpenSQLite(context.Background(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "catalog.db")})
+	return openLake(t, t.TempDir())
+}
+
+// openLake opens a lake whose state is in a directory.
+func openLake(t tester, dir string) *lake {
+	t.Helper()
+	state, err := sqlstore.OpenSQLite(context.Background(), sqlstore.Options{Path: filepath.Join(dir, "catalog.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +79,7 @@ type server struct {
 }
 
 // server starts a server. Staged manifests stay for as long as the test unless change says otherwise.
-func (l *lake) server(t testing.TB, change ...func(*catalog.Options)) *server {
+func (l *lake) server(t tester, change ...func(*catalog.Options)) *server {
 	t.Helper()
 	s := &server{lake: l, objects: objtest.NewFaulty(l.objects), state: newFaultyState(l.state)}
 	opts := catalog.Options{
@@ -183,7 +199,7 @@ type table struct {
 }
 
 // declare declares a table in the root namespace.
-func (s *server) declare(t testing.TB, name string) table {
+func (s *server) declare(t tester, name string) table {
 	t.Helper()
 	resp, err := s.DeclareTable(context.Background(), &api.DeclareTableRequest{Target: api.At(name)})
 	if err != nil {
@@ -192,7 +208,7 @@ func (s *server) declare(t testing.TB, name string) table {
 	return tableAt(t, name, *resp.Location)
 }
 
-func tableAt(t testing.TB, name, location string) table {
+func tableAt(t tester, name, location string) table {
 	t.Helper()
 	loc, err := lance.ParseLocation(location)
 	if err != nil {
@@ -209,19 +225,19 @@ type staged struct {
 }
 
 // stage writes a staged manifest of a version of main, as clients do.
-func (l *lake) stage(t testing.TB, tb table, v int64) staged {
+func (l *lake) stage(t tester, tb table, v int64) staged {
 	t.Helper()
 	return l.stageOn(t, tb, lance.Main, v)
 }
 
-func (l *lake) stageOn(t testing.TB, tb table, b lance.Branch, v int64) staged {
+func (l *lake) stageOn(t tester, tb table, b lance.Branch, v int64) staged {
 	t.Helper()
 	mark := uuid.NewString()
 	data := lancetest.Manifest(lancetest.Spec{Version: lance.VersionNumber(v), Read: lance.VersionNumber(v - 1), Mark: mark})
 	return l.stageBytes(t, tb, b, v, data)
 }
 
-func (l *lake) stageBytes(t testing.TB, tb table, b lance.Branch, v int64, data []byte) staged {
+func (l *lake) stageBytes(t tester, tb table, b lance.Branch, v int64, data []byte) staged {
 	t.Helper()
 	path := lance.ManifestKey(tb.dir, b, lance.VersionNumber(v), lance.SchemeV2) + "-" + uuid.NewString()
 	l.put(t, path, data)
@@ -236,21 +252,21 @@ func (l *lake) stageBytes(t testing.TB, tb table, b lance.Branch, v int64, data 
 }
 
 // bypass publishes a manifest under a version's final name, as writers do that know nothing of the catalog.
-func (l *lake) bypass(t testing.TB, tb table, v int64) []byte {
+func (l *lake) bypass(t tester, tb table, v int64) []byte {
 	t.Helper()
 	data := lancetest.Manifest(lancetest.Spec{Version: lance.VersionNumber(v), Read: lance.VersionNumber(v - 1), Mark: "bypass " + uuid.NewString()})
 	l.put(t, tb.final(v), data)
 	return data
 }
 
-func (l *lake) put(t testing.TB, key string, data []byte) {
+func (l *lake) put(t tester, key string, data []byte) {
 	t.Helper()
 	if _, err := l.objects.PutIfAbsent(context.Background(), key, data); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (l *lake) remove(t testing.TB, key string) {
+func (l *lake) remove(t tester, key string) {
 	t.Helper()
 	if err := l.objects.Delete(context.Background(), key); err != nil {
 		t.Fatal(err)
@@ -258,7 +274,7 @@ func (l *lake) remove(t testing.TB, key string) {
 }
 
 // holds fails the test unless an object has these bytes; nil means that there is none.
-func (l *lake) holds(t testing.TB, key string, want []byte) {
+func (l *lake) holds(t tester, key string, want []byte) {
 	t.Helper()
 	got, _, err := l.objects.Get(context.Background(), key, 0)
 	switch {
@@ -310,7 +326,7 @@ func (s *server) mixed(ctx context.Context, ops ...api.CommitTableOperation) (*a
 }
 
 // mustCreate commits one staged version, which has to succeed.
-func (s *server) mustCreate(t testing.TB, sv staged) *api.TableVersion {
+func (s *server) mustCreate(t tester, sv staged) *api.TableVersion {
 	t.Helper()
 	v, err := s.create(context.Background(), sv)
 	if err != nil {
@@ -320,7 +336,7 @@ func (s *server) mustCreate(t testing.TB, sv staged) *api.TableVersion {
 }
 
 // fill commits versions first to last of main.
-func (s *server) fill(t testing.TB, tb table, first, last int64) {
+func (s *server) fill(t tester, tb table, first, last int64) {
 	t.Helper()
 	for v := first; v <= last; v++ {
 		s.mustCreate(t, s.lake.stage(t, tb, v))
@@ -337,7 +353,7 @@ func (s *server) describe(ctx context.Context, tb table, v int64) (*api.TableVer
 }
 
 // shows fails the test unless a version is described and its manifest holds these bytes.
-func (s *server) shows(t testing.TB, tb table, v int64, want []byte) {
+func (s *server) shows(t tester, tb table, v int64, want []byte) {
 	t.Helper()
 	got, err := s.describe(context.Background(), tb, v)
 	if err != nil {
@@ -351,7 +367,7 @@ func (s *server) shows(t testing.TB, tb table, v int64, want []byte) {
 }
 
 // list returns the versions of main, oldest first.
-func (s *server) list(t testing.TB, tb table) []int64 {
+func (s *server) list(t tester, tb table) []int64 {
 	t.Helper()
 	numbers, err := s.listOn(tb, lance.Main)
 	if err != nil {
@@ -374,7 +390,7 @@ func (s *server) listOn(tb table, b lance.Branch) ([]int64, error) {
 }
 
 // listed fails the test unless the versions of main are the given ones.
-func (s *server) listed(t testing.TB, tb table, want ...int64) {
+func (s *server) listed(t tester, tb table, want ...int64) {
 	t.Helper()
 	if got := s.list(t, tb); !slices.Equal(got, want) {
 		t.Errorf("versions of %v are %v, want %v", tb.id, got, want)
@@ -382,7 +398,7 @@ func (s *server) listed(t testing.TB, tb table, want ...int64) {
 }
 
 // wantCode fails the test unless err is an error of the code whose text holds all the given words.
-func wantCode(t testing.TB, err error, code api.Code, words ...string) {
+func wantCode(t tester, err error, code api.Code, words ...string) {
 	t.Helper()
 	if err == nil {
 		t.Fatalf("no error, want code %v", code)
@@ -405,7 +421,7 @@ func putOf(key string) objtest.Match {
 func is(key string) func(string) bool { return func(k string) bool { return k == key } }
 
 // within waits for a channel, and fails the test if it takes a minute: something waits that must not.
-func within[T any](t testing.TB, what string, c <-chan T) T {
+func within[T any](t tester, what string, c <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-c:
@@ -424,7 +440,7 @@ func async[T any](f func() T) <-chan T {
 }
 
 // pending returns the transactions that are pending now.
-func (l *lake) pending(t testing.TB) []lance.TransactionID {
+func (l *lake) pending(t tester) []lance.TransactionID {
 	t.Helper()
 	var ids []lance.TransactionID
 	err := l.state.View(context.Background(), func(r store.Reader) (err error) {
@@ -438,14 +454,19 @@ func (l *lake) pending(t testing.TB) []lance.TransactionID {
 }
 
 // abandon leaves a batch of versions pending: a server of its own reserves it, publishes the first of the versions, and dies.
-func (l *lake) abandon(t testing.TB, versions ...staged) {
+func (l *lake) abandon(t tester, versions ...staged) {
 	t.Helper()
 	s := l.server(t, func(o *catalog.Options) { o.Parallel = 1 })
 	reached := make(chan error, 1)
-	m := objtest.Match{Op: objtest.OpPutIfAbsent, Nth: 2}
-	if len(versions) == 1 {
-		m.Nth = 1
-	}
+	m := objtest.Match{Op: objtest.OpPutIfAbsent, Nth: min(len(versions), 2), Key: func(key string) bool {
+		return slices.ContainsFunc(versions, func(sv staged) bool {
+			branch := lance.Main
+			if sv.Branch != nil {
+				branch = lance.Branch(*sv.Branch)
+			}
+			return key == sv.table.finalOn(branch, sv.Version)
+		})
+	}}
 	gate := s.objects.Hold(m, objtest.Before)
 	go func() {
 		_, err := s.batch(context.Background(), versions...)
@@ -461,7 +482,7 @@ func (l *lake) abandon(t testing.TB, versions ...staged) {
 }
 
 // runJobs runs the jobs of a kind, whether they are due or not.
-func (s *server) runJobs(t testing.TB, kind string) int {
+func (s *server) runJobs(t tester, kind string) int {
 	t.Helper()
 	var jobs []store.Job
 	err := s.lake.state.View(context.Background(), func(r store.Reader) (err error) {

@@ -12,14 +12,14 @@ import (
 	"github.com/lancerest/lancerest/internal/store"
 )
 
-func (s *server) drop(t testing.TB, tb table) {
+func (s *server) drop(t tester, tb table) {
 	t.Helper()
 	if _, err := s.DropTable(context.Background(), &api.DropTableRequest{Target: api.At(tb.id...)}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (s *server) tables(t testing.TB) []string {
+func (s *server) tables(t tester) []string {
 	t.Helper()
 	resp, err := s.ListTables(context.Background(), &api.ListTablesRequest{})
 	if err != nil {
@@ -193,7 +193,7 @@ func TestRegisterTakesAllVersionsIn(t *testing.T) {
 }
 
 // bytes returns an object that must be there.
-func (l *lake) bytes(t testing.TB, key string) []byte {
+func (l *lake) bytes(t tester, key string) []byte {
 	t.Helper()
 	data, _, err := l.objects.Get(context.Background(), key, 0)
 	if err != nil {
