@@ -108,14 +108,11 @@ func (c *Catalog) commit(ctx context.Context, req commitRequest) (*outcome, erro
 			}
 			continue
 		}
-		t := c.newTransaction(ctx, works, req.context)
-		v, err := c.reserve(ctx, t, works, req)
-		if err != nil {
-			return nil, err
+		o, v, err := c.attempt(ctx, works, req)
+		if err != nil || o != nil {
+			return o, err
 		}
 		switch {
-		case v.reserved:
-			return c.carryOut(ctx, t, works, req)
 		case v.outcome != nil:
 			return v.outcome, nil
 		case len(v.pending) > 0:
@@ -136,6 +133,23 @@ func (c *Catalog) commit(ctx context.Context, req commitRequest) (*outcome, erro
 	}
 	return nil, api.Errorf(api.CodeThrottling,
 		"%s: too many others commit to the same tables at once; try again", where.name(works[0]))
+}
+
+// attempt reserves the works and, where that succeeds, carries them out and returns the outcome. The transaction is entered as being
+// finished here before anybody can see it, so that readers in this process wait for it instead of doing the same work.
+func (c *Catalog) attempt(ctx context.Context, works []*work, req commitRequest) (*outcome, *verdict, error) {
+	t := c.newTransaction(ctx, works, req.context)
+	end, err := c.begin(ctx, t.ID)
+	if err != nil {
+		return nil, nil, withCause(api.Errorf(api.CodeServiceUnavailable, "the server is shutting down; nothing was done; try again"), err)
+	}
+	defer end()
+	v, err := c.reserve(ctx, t, works, req)
+	if err != nil || !v.reserved {
+		return nil, v, err
+	}
+	o, err := c.carryOut(ctx, t, works, req)
+	return o, v, err
 }
 
 // refused counts a conflict. Its winner has been seen committed (C8).

@@ -87,13 +87,23 @@ func (c *Catalog) help(ctx context.Context, id lance.TransactionID) error {
 	}
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.CommitTimeout)
 	defer cancel()
-	f, err := c.finish(detached, &t, driven{})
+	f, err := c.finishOf(detached, &t)
 	if err != nil {
 		return withCause(api.Errorf(api.CodeServiceUnavailable, "transaction %s has to be finished first, and that did not work now; try again", id), err)
 	}
 	c.counters.Helps.Add(1)
 	c.opts.Notify(ctx, Event{Kind: EventHelped, Transaction: id, Detail: fmt.Sprintf("it is %s now", stateName(f.state))})
 	return nil
+}
+
+// finishOf finishes a transaction that this process did not reserve.
+func (c *Catalog) finishOf(ctx context.Context, t *lance.Transaction) (*finished, error) {
+	end, err := c.begin(ctx, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return c.finish(ctx, t, driven{})
 }
 
 // recoverBatch is how many pending transactions one look of the background job takes.

@@ -34,13 +34,9 @@ type driven struct {
 var errNotPending = errors.New("the transaction is not pending")
 
 // finish takes a reserved transaction to its end: publish everything, then resolve, or abort if that cannot be (C6, C10). It is
-// idempotent, and safe beside others who do the same. The context must not be the caller's own (C11).
+// idempotent, and safe beside others who do the same. The context must not be the caller's own (C11), and the caller has entered the
+// transaction with begin.
 func (c *Catalog) finish(ctx context.Context, t *lance.Transaction, d driven) (*finished, error) {
-	end, err := c.begin(ctx, t.ID)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	for {
 		done, err := c.publish(ctx, t, d.data)
 		if err != nil {
