@@ -2,3 +2,5 @@
 // catalog or the engine, and encodes answers and errors. It holds no rules about tables. net/http server types appear only here
 // and in package app.
 package httpapi
+
+//go:generate go test -run Document -update .
