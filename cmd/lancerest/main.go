@@ -1,4 +1,6 @@
 // Command lancerest is the catalog server for Lance tables and what goes with it; one file a subcommand.
+//
+// What does not live here: anything a command does. It stands in package app, which takes the flags as a struct.
 package main
 
 import (
@@ -9,6 +11,8 @@ import (
 
 	"github.com/alecthomas/kong"
 )
+
+//go:generate go test -run ConfigurationDocument -update .
 
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Serve the catalog."`
