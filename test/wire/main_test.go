@@ -126,12 +126,21 @@ func (p *process) stop() {
 
 var announced = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
-// startServer builds the binary of this tree and serves a fresh data directory on a free loopback port.
+// startServer builds the binary of this tree and serves a fresh data directory on a free loopback port. It leaves nothing
+// behind where it fails.
 func startServer() (*process, error) {
 	dir, err := os.MkdirTemp("", "lancerest-wire-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the server: %w", err)
 	}
+	p, err := buildAndServe(dir)
+	if err != nil {
+		_ = os.RemoveAll(dir)
+	}
+	return p, err
+}
+
+func buildAndServe(dir string) (*process, error) {
 	binary := filepath.Join(dir, "lancerest")
 	build := exec.Command("go", "build", "-o", binary, "github.com/lancerest/lancerest/cmd/lancerest")
 	if out, err := build.CombinedOutput(); err != nil {
