@@ -59,7 +59,7 @@ func AttachVersion(data []byte, v VersionNumber) ([]byte, error) { return Attach
 //     the version that was read. They name files and history, are compared with nothing, and stay.
 //
 // What the manifest says of the version read is its writer's word: pylance does not check the read_version that its user
-// passes against the dataset that it changes.
+// passes against the dataset that it changes. A manifest that does not say it at all is taken: nothing is known against it.
 //
 // The error is a *CorruptError as from ReadManifest; an *InvalidError where v is not the number of a version in a chain or the
 // manifest is not a detached one; wraps ErrStaleManifest; or wraps ErrUnsupportedManifest, naming the feature bits or what
@@ -144,7 +144,10 @@ func (a attacher) check(m Manifest) error {
 		return fmt.Errorf("%w: it has feature flags with bits %v set, which are not known here", ErrUnsupportedManifest, unknown)
 	}
 	if !m.ReadVersionKnown {
-		return fmt.Errorf("%w: it does not tell from which version it was made", ErrUnsupportedManifest)
+		if len(a.folded) > 0 {
+			return fmt.Errorf("%w: one that it was made upon does not tell from which version it was made", ErrUnsupportedManifest)
+		}
+		return nil // a writer without transactions: that it made the manifest from the version before is its word
 	}
 	base := m.ReadVersion
 	if base.Detached() {

@@ -123,7 +123,6 @@ func TestAttachRefuses(t *testing.T) {
 		"rows of a later version":         {stamped(8), "rows of version 8"},
 		"rows upon an unknown version":    {stamped(1<<63 + 10), "not attached"},
 		"index of a detached version":     {indexed(message(content(3, []byte("ix")), number(4, 1<<63))), `index "ix"`},
-		"no version read":                 {manifestFile(nil, number(3, 1<<63)), "does not tell"},
 		"made upon an unattached one":     {manifestFile(nil, message(number(3, 1<<63), content(12, []byte("9223372036854775817-x.txn")))), "attach that one first, as version 6"},
 		"index of a detached, by pylance": {nil, `its index "id_idx" was built from detached version`},
 	}
