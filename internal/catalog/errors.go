@@ -84,6 +84,9 @@ func stateError(err error) error {
 
 // storageError translates a failure of the storage that tables live in. An outage is never "not found" (case C4).
 func storageError(what string, err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s: %w", what, err) // the caller's doing, not the storage's
+	}
 	if errors.Is(err, objstore.ErrDenied) {
 		return withCause(api.Errorf(api.CodePermissionDenied, "%s: the storage refuses the catalog access", what), err)
 	}
