@@ -85,13 +85,25 @@ def test_detached_versions_of_two_tables_are_attached_in_one_batch(lake: Lake) -
     assert (status, again["versions"], again["transaction_id"]) == (200, answer["versions"], answer["transaction_id"])
 
 
-def test_a_detached_version_upon_another_is_not_attached_in_its_place(lake: Lake) -> None:
-    lake.write("t", rows(0), mode="create")
-    upper = append_detached(append_detached(lake.open("t"), 1), 2)
-    entry = {"id": lake.id("t"), "version": 2, "manifest_path": detached_path(lake, "t", upper)}
+def test_the_last_of_several_detached_versions_hides_none_of_them(lake: Lake) -> None:
+    """Attached alone it carries the changes of all; a writer that began earlier must not undo the one it cannot see."""
+    stale = lake.write("t", rows(0, 4), mode="create")
+    fragment = stale.get_fragments()[0].delete("id = 1")
+    assert fragment is not None
+    deletion = lance.Transaction(1, LanceOperation.Delete([fragment], [], "id = 1"))
+    last = append_detached(lance.LanceDataset.commit(stale, deletion, detached=True), 9)
+    entry = {"id": lake.id("t"), "version": 2, "manifest_path": detached_path(lake, "t", last)}
     status, answer = lake.post("/v1/table/version/batch-create", {"entries": [entry]})
-    assert (status, answer["code"]) == (409, 19), answer
-    assert lake.versions("t") == [1]
+    assert status == 200, answer
+    assert ids(lake.open("t")) == [0, 2, 3, 9]
+
+    other = stale.get_fragments()[0].delete("id = 2")
+    assert other is not None
+    with pytest.raises(OSError, match="onflict"):
+        lance.LanceDataset.commit(stale, LanceOperation.Delete([other], [], "id = 2"), read_version=1)
+    assert ids(lake.open("t")) == [0, 2, 3, 9]
+    lake.open("t").delete("id = 2")
+    assert ids(lake.open("t")) == [0, 3, 9]
 
 
 def test_a_batch_with_one_stale_entry_changes_nothing(lake: Lake) -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import DeclareTableRequest, DescribeTableRequest, DropTableRequest, ListTablesRequest
+from lance_namespace import (
+    CreateNamespaceRequest,
+    DeclareTableRequest,
+    DeregisterTableRequest,
+    DescribeTableRequest,
+    DropTableRequest,
+    ListTablesRequest,
+    RegisterTableRequest,
+    RenameTableRequest,
+)
 from lance_namespace.errors import TableAlreadyExistsError, TableNotFoundError, TableVersionNotFoundError
 
 from lake import Lake, ids, rows
@@ -182,3 +191,38 @@ def test_a_reader_sees_what_it_opened(lake: Lake) -> None:
     reader.checkout_latest()
     assert ids(reader) == [0, 1]
     assert isinstance(reader, lance.LanceDataset)
+
+
+def test_an_existing_dataset_is_registered_with_its_history(lake: Lake) -> None:
+    lake.write("seed", rows(0), mode="create")
+    location = f"{lake.location('seed').rpartition('/')[0]}/{lake.namespace}_elsewhere.lance"
+    lance.write_dataset(rows(0), location)
+    lance.write_dataset(rows(1), location, mode="append").tags.create("two", 2)
+
+    lake.client.register_table(RegisterTableRequest(id=lake.id("t"), location=location))
+    assert lake.versions("t") == [1, 2]
+    assert ids(lake.open("t", version=1)) == [0]
+    assert ids(lake.open("t", version="two")) == [0, 1]
+    assert lake.write("t", rows(2)).version == 3
+
+    # Deregistering forgets the name and leaves everything where it is.
+    lake.client.deregister_table(DeregisterTableRequest(id=lake.id("t")))
+    with pytest.raises(TableNotFoundError):
+        lake.open("t")
+    assert ids(lance.dataset(location)) == [0, 1, 2]
+    lake.client.register_table(RegisterTableRequest(id=lake.id("again"), location=location))
+    assert (lake.versions("again"), ids(lake.open("again"))) == ([1, 2, 3], [0, 1, 2])
+
+
+def test_rename_moves_a_table_between_namespaces(lake: Lake) -> None:
+    lake.write("t", rows(0), mode="create")
+    other = [lake.namespace, "inner"]
+    lake.client.create_namespace(CreateNamespaceRequest(id=other))
+    opened = lake.open("t")
+    lake.client.rename_table(RenameTableRequest(id=lake.id("t"), new_table_name="u", new_namespace_id=other))
+    moved = lance.write_dataset(rows(1), mode="append", namespace_client=lake.client, table_id=[*other, "u"])
+    assert (moved.version, ids(moved)) == (2, [0, 1])
+    with pytest.raises(TableNotFoundError):
+        lake.open("t")
+    # What was opened under the old name can still be read.
+    assert ids(opened) == [0]
