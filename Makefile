@@ -88,6 +88,10 @@ bench-update: bench ## The same, and write the result into docs/performance.md.
 quickstart: $(VENV)/ready $(BIN) ## Serve, fill three tables in multi-table commits, and keep serving.
 	@$(VENV)/bin/python examples/quickstart.py $(BIN)
 
+.PHONY: generate
+generate: ## Write docs/operations.md, docs/errors.md and docs/configuration.md anew.
+	@go generate ./...
+
 .PHONY: build
 build: $(BIN) ## Build bin/lancerest.
 
