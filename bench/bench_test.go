@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lancerest/lancerest/internal/lance"
 )
 
 // The whole program on two small catalogs: every operation is answered with success, and none of the figures is missing.
@@ -70,6 +72,29 @@ func TestRequest(t *testing.T) {
 		"accept-encoding: gzip\r\nhost: 127.0.0.1:33191\r\n\r\n"
 	if diff := cmp.Diff(latest, string(request("POST", path("t", "version/list")+"&limit=1&descending=true", "127.0.0.1:33191", nil))); diff != "" {
 		t.Errorf("latest (-want +got):\n%s", diff)
+	}
+}
+
+// What is staged for a version is a manifest of that version that differs from the real one in nothing else.
+func TestNumbered(t *testing.T) {
+	t.Parallel()
+	want, err := lance.ReadManifest(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []lance.VersionNumber{1, 2, 1000} {
+		data, err := numbered(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := lance.ReadManifest(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Version = v
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("version %d (-want +got):\n%s", v, diff)
+		}
 	}
 }
 

@@ -195,7 +195,7 @@ func (r *result) line(ctx context.Context, op operation, targets []*target) (lin
 			}
 			c, err := one(ctx, op, t, r.options.duration)
 			if err != nil {
-				return l, fmt.Errorf("%s: %w", t.label, err)
+				return l, fmt.Errorf("%s: %w\n%s", t.label, err, t.process.said())
 			}
 			cells[i] = append(cells[i], c)
 		}

@@ -100,6 +100,12 @@ func (p *process) stop() {
 	_ = p.log.Close()
 }
 
+// said is the end of what the server has written, to go with an error.
+func (p *process) said() string {
+	text, _ := os.ReadFile(p.log.Name())
+	return string(text[max(0, len(text)-2000):])
+}
+
 // memory is what the process holds in memory now and the most that it ever held, in bytes; zeros where the system does not say.
 func (p *process) memory() (now, peak int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/lancerest/lancerest/internal/lance"
 )
@@ -28,7 +30,6 @@ type queue struct {
 	tables []table
 	staged [][]stagedVersion   // one element a request
 	last   lance.VersionNumber // the newest that was staged
-	data   []byte              // its manifest
 }
 
 // table is one table of a client's own.
@@ -112,12 +113,14 @@ func (q *queue) fill(ctx context.Context, requests int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := q.advance(); err != nil {
+		q.last++
+		data, err := numbered(q.last)
+		if err != nil {
 			return err
 		}
 		versions := make([]stagedVersion, len(q.tables))
 		for i, t := range q.tables {
-			v, err := t.stage(q.last, q.data)
+			v, err := t.stage(q.last, data)
 			if err != nil {
 				return err
 			}
@@ -126,18 +129,6 @@ func (q *queue) fill(ctx context.Context, requests int) error {
 		q.staged = append(q.staged, versions)
 	}
 	return nil
-}
-
-// advance goes to the next version.
-func (q *queue) advance() error {
-	q.last++
-	if q.last == 1 {
-		q.data = manifest
-		return nil
-	}
-	data, err := lance.RenumberVersion(q.data, q.last)
-	q.data = data
-	return err
 }
 
 // stage writes one staged manifest as clients do, without a sync, and returns what asks for its commit.
@@ -150,4 +141,32 @@ func (t table) stage(v lance.VersionNumber, data []byte) (stagedVersion, error) 
 		ID: []string{namespace, t.name}, Version: int64(v), ManifestPath: strings.TrimPrefix(file, "/"), ManifestSize: len(data),
 		ETag: fmt.Sprintf(`"%x-%x"`, v, len(data)), NamingScheme: "V2",
 	}, nil
+}
+
+const (
+	footerBytes                   = 16 // position of the message, format version, magic
+	lengthBytes                   = 4  // before the message
+	versionField protowire.Number = 3
+)
+
+// numbered returns the manifest with another version number and every other field as it is.
+func numbered(v lance.VersionNumber) ([]byte, error) {
+	footer := manifest[len(manifest)-footerBytes:]
+	at := binary.LittleEndian.Uint64(footer)
+	message := manifest[at+lengthBytes : len(manifest)-footerBytes]
+	out := append([]byte{}, manifest[:at+lengthBytes]...)
+	for len(message) > 0 {
+		field, kind, n := protowire.ConsumeField(message)
+		if n < 0 {
+			return nil, fmt.Errorf("the manifest to stage: %w", protowire.ParseError(n))
+		}
+		if field == versionField && kind == protowire.VarintType {
+			out = protowire.AppendVarint(protowire.AppendTag(out, field, kind), uint64(v))
+		} else {
+			out = append(out, message[:n]...)
+		}
+		message = message[n:]
+	}
+	binary.LittleEndian.PutUint32(out[at:], uint32(len(out))-uint32(at)-lengthBytes)
+	return append(out, footer...), nil
 }
