@@ -46,6 +46,9 @@ func TestConflictWithABypassingWriter(t *testing.T) {
 	s.listed(t, b)
 	s.shows(t, a, 2, foreign)
 	s.lake.holds(t, b.final(1), nil)
+	if n := s.Counters().Aborts.Load(); n != 0 {
+		t.Errorf("%d transactions were aborted: the look at the final name comes before reserving", n)
+	}
 }
 
 // TestDescribeAdopts looks for unknown versions in storage, above the head, below it, and of a table that has none (C9).

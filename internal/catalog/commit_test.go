@@ -80,6 +80,9 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	if ids := s.lake.pending(t); len(ids) != 0 {
 		t.Errorf("pending transactions %v", ids)
 	}
+	if n := s.Counters().Aborts.Load(); n != 0 {
+		t.Errorf("%d batches were reserved before they were refused", n)
+	}
 	good := []staged{s.lake.stage(t, a, 1), s.lake.stage(t, b, 2), s.lake.stage(t, c, 1)}
 	resp, err := s.batch(context.Background(), good...)
 	if err != nil {
