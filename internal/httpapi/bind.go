@@ -2,12 +2,15 @@ package httpapi
 
 import (
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -67,7 +70,7 @@ func (b *binder) bind(w http.ResponseWriter, r *http.Request, m match, delimiter
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, nil, api.Errorf(api.CodeInvalidInput, "the query %q is malformed: %v", r.URL.RawQuery, err)
+		return nil, nil, api.Errorf(api.CodeInvalidInput, "the query is malformed: %v", err)
 	}
 	if err := b.bindQuery(query, request.Elem()); err != nil {
 		return nil, nil, err
@@ -147,23 +150,35 @@ func (b *binder) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	case "gzip":
 		unzipped, err := gzip.NewReader(src)
 		if err != nil {
-			return nil, api.Errorf(api.CodeInvalidInput, "the body is not gzip, as its Content-Encoding says")
+			return nil, b.bodyUnread(err)
 		}
 		src = unzipped
 	default:
 		return nil, edge(http.StatusUnsupportedMediaType, "Content-Encoding %q is not supported: send gzip, or the body as it is", encoding)
 	}
 	body, err := io.ReadAll(io.LimitReader(src, b.limits.Body+1))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge) || int64(len(body)) > b.limits.Body:
-		return nil, edge(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, the most that is allowed", b.limits.Body)
-	case errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader):
-		return nil, api.Errorf(api.CodeInvalidInput, "the body is damaged gzip")
-	case err != nil:
-		return nil, api.Errorf(api.CodeInvalidInput, "the body ended before it was complete")
+	if err == nil && int64(len(body)) > b.limits.Body {
+		err = &http.MaxBytesError{Limit: b.limits.Body}
+	}
+	if err != nil {
+		return nil, b.bodyUnread(err)
 	}
 	return body, nil
+}
+
+// bodyUnread says why a body could not be read.
+func (b *binder) bodyUnread(err error) error {
+	var tooLarge *http.MaxBytesError
+	var corrupt flate.CorruptInputError
+	switch {
+	case errors.As(err, &tooLarge):
+		return edge(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, the most that is allowed", b.limits.Body)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return edge(http.StatusRequestTimeout, "the body did not arrive within %s", b.limits.BodyTime)
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
+		return api.Errorf(api.CodeInvalidInput, "the body is not sound gzip, as its Content-Encoding says")
+	}
+	return api.Errorf(api.CodeInvalidInput, "the body ended before it was complete")
 }
 
 // bindQuery sets the fields that travel in the query. The first of repeated values counts, except for lists.
@@ -174,7 +189,7 @@ func (b *binder) bindQuery(query url.Values, request reflect.Value) error {
 			continue
 		}
 		if err := setQuery(request.FieldByIndex(f.index), values); err != nil {
-			return api.Errorf(api.CodeInvalidInput, "query parameter %s=%q: %v", f.name, values[0], err)
+			return api.Errorf(api.CodeInvalidInput, "query parameter %s: %v", f.name, err)
 		}
 	}
 	return nil
@@ -191,13 +206,13 @@ func setQuery(field reflect.Value, values []string) error {
 	case reflect.Bool:
 		v, err := strconv.ParseBool(values[0])
 		if err != nil {
-			return errors.New("it must be true or false")
+			return fmt.Errorf("%q must be true or false", values[0])
 		}
 		field.SetBool(v)
 	case reflect.Int64:
 		v, err := strconv.ParseInt(values[0], 10, 64)
 		if err != nil {
-			return errors.New("it must be an integer")
+			return fmt.Errorf("%q must be an integer", values[0])
 		}
 		field.SetInt(v)
 	case reflect.Slice:
@@ -205,7 +220,7 @@ func setQuery(field reflect.Value, values []string) error {
 	case reflect.Map:
 		m := map[string]string{}
 		if err := json.Unmarshal([]byte(values[0]), &m); err != nil {
-			return errors.New("it must be a JSON object of strings")
+			return errors.New("it must be a JSON object of strings") // not repeated: storage options may be secret
 		}
 		field.Set(reflect.ValueOf(m))
 	default:
