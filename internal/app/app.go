@@ -47,6 +47,10 @@ type Config struct {
 	IdleTime time.Duration
 	// Drain bounds how long requests under way may take once the server is asked to stop (default 30 s).
 	Drain time.Duration
+	// StagedKeep is how long a staged manifest outlives the commit that published it (default 10 s; C10).
+	StagedKeep time.Duration
+	// Traces is the URL of the collector that traces are posted to as OTLP, in full (default: no traces).
+	Traces string
 }
 
 // The timeouts of connections. Clients keep connections for up to 300 s and do not retry on one that was closed under their hands
@@ -58,6 +62,12 @@ const (
 	idleLeast     = 310 * time.Second
 )
 
+// headerLeast holds what clients send in a head: a URL with a long id, credentials and the headers of proxies.
+const headerLeast = 4 << 10
+
+// tracesDrain bounds how long a server that stops waits for its collector.
+const tracesDrain = 5 * time.Second
+
 // App is a server that has its state open and its address bound. Create it with New, then Run it, then Close it.
 type App struct {
 	config   Config
@@ -66,6 +76,7 @@ type App struct {
 	catalog  *catalog.Catalog
 	runner   *jobs.Runner
 	handler  *httpapi.Handler
+	traces   *telemetry.Traces // nil where none are wanted
 	server   *http.Server
 	listener net.Listener
 	closing  sync.Once
@@ -76,11 +87,8 @@ type App struct {
 // here and not a line in the log later. On an error nothing stays open.
 func New(ctx context.Context, config Config) (*App, error) {
 	setDefaults(&config)
-	if err := checkListen(config); err != nil {
+	if err := errors.Join(checkListen(config), checkLimits(config)); err != nil {
 		return nil, err
-	}
-	if config.IdleTime < idleLeast {
-		return nil, fmt.Errorf("idle time %s: it must be at least %s, because clients keep connections for up to 300 s and fail on one that was closed", config.IdleTime, idleLeast)
 	}
 	a := &App{config: config}
 	if err := a.open(ctx); err != nil {
@@ -111,6 +119,27 @@ func setDefaults(c *Config) {
 	if c.Drain == 0 {
 		c.Drain = 30 * time.Second
 	}
+}
+
+// checkLimits refuses what would make a server that nobody can use. The limits of requests are checked by package httpapi.
+func checkLimits(c Config) error {
+	var errs []error
+	if c.IdleTime < idleLeast {
+		errs = append(errs, fmt.Errorf("idle time %s: it must be at least %s, because clients keep connections for up to 300 s and fail on one that was closed", c.IdleTime, idleLeast))
+	}
+	if c.HeaderMax < headerLeast {
+		errs = append(errs, fmt.Errorf("header limit of %d bytes: it must be at least %d, or requests with credentials do not fit", c.HeaderMax, headerLeast))
+	}
+	if c.MaxBatch < 0 {
+		errs = append(errs, fmt.Errorf("batches of %d entries: it must be at least 1", c.MaxBatch))
+	}
+	if c.Drain < 0 {
+		errs = append(errs, fmt.Errorf("drain time %s: it must be above 0", c.Drain))
+	}
+	if c.StagedKeep < 0 {
+		errs = append(errs, fmt.Errorf("staged manifests kept for %s: it must be above 0", c.StagedKeep))
+	}
+	return errors.Join(errs...)
 }
 
 // checkListen refuses to serve beyond this machine as long as anybody may do everything.
@@ -145,14 +174,20 @@ func (a *App) open(ctx context.Context) error {
 	})
 	a.catalog, err = catalog.New(ctx, catalog.Options{
 		Store: state, Roots: []catalog.Root{{Location: a.root, Objects: objects}}, Notify: a.notify, Wake: a.runner.Wake,
-		MaxBatch: a.config.MaxBatch,
+		MaxBatch: a.config.MaxBatch, StagedKeep: a.config.StagedKeep,
 	})
 	if err != nil {
 		return err
 	}
+	if a.config.Traces != "" {
+		a.traces, err = telemetry.NewTraces(ctx, telemetry.TraceOptions{Endpoint: a.config.Traces, Version: a.config.Version, Report: a.tracesReport})
+		if err != nil {
+			return err
+		}
+	}
 	a.handler, err = httpapi.New(httpapi.Options{
 		Catalog: a.catalog, Logger: a.config.Logger, Version: a.config.Version, Metrics: telemetry.New(a.catalog, counts(a.catalog, state)),
-		Limits: a.config.Limits,
+		Traces: a.traces, Limits: a.config.Limits,
 	})
 	if err != nil {
 		return err
@@ -195,6 +230,15 @@ func (a *App) notify(ctx context.Context, e catalog.Event) {
 	}
 	a.config.Logger.LogAttrs(ctx, level, string(e.Kind), slog.String("table", e.Table), slog.Int64("version", int64(e.Version)),
 		slog.String("transaction", string(e.Transaction)), slog.String("detail", e.Detail))
+}
+
+// tracesReport logs that the collector cannot be reached, and that it can again.
+func (a *App) tracesReport(err error) {
+	if err != nil {
+		a.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "traces cannot be delivered", slog.String("error", err.Error()))
+		return
+	}
+	a.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "traces are delivered again")
 }
 
 // URL is where the server can be reached.
@@ -277,7 +321,17 @@ func (a *App) Close() error {
 		if a.store != nil {
 			errs = append(errs, a.store.Close())
 		}
+		a.closeTraces()
 		a.closed = errors.Join(errs...)
 	})
 	return a.closed
+}
+
+// closeTraces sends the last spans. That they cannot be sent is told and is no reason for the server to fail.
+func (a *App) closeTraces() {
+	ctx, cancel := context.WithTimeout(context.Background(), min(tracesDrain, a.config.Drain))
+	defer cancel()
+	if err := a.traces.Close(ctx); err != nil {
+		a.tracesReport(err)
+	}
 }

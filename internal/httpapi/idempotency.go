@@ -51,7 +51,10 @@ func keyedRequest(r *http.Request, op api.Operation, principal auth.Principal, b
 
 // performKeyed performs an operation once for its key: perform makes the response, encode its status and body.
 func (h *Handler) performKeyed(ctx context.Context, k *keyed, a *answer, perform func(context.Context) (any, error), encode func(any) (int, []byte, error)) error {
-	unlock := h.keys.lock(k.key)
+	unlock, err := h.keys.lock(ctx, k.key)
+	if err != nil {
+		return err
+	}
 	defer unlock()
 	if done, err := h.repeat(ctx, k, a); done || err != nil {
 		return err
@@ -72,7 +75,7 @@ func (h *Handler) performKeyed(ctx context.Context, k *keyed, a *answer, perform
 	status := a.status
 	if err != nil {
 		var shown api.Error
-		shown, status, _ = failure(err, "")
+		shown, status, _ = failure(err, a.request)
 		if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
 			return err
 		}
@@ -104,30 +107,36 @@ type keyLocks struct {
 }
 
 type keyLock struct {
-	sync.Mutex
+	turn  chan struct{} // holds a value while a request has the key
 	users int
 }
 
-// lock waits for the key and returns the function that lets go of it.
-func (l *keyLocks) lock(key string) func() {
+// lock waits for the key and returns the function that lets go of it. The error, where ctx ends first, is of code ServiceUnavailable:
+// nothing has happened yet.
+func (l *keyLocks) lock(ctx context.Context, key string) (func(), error) {
 	l.mu.Lock()
 	if l.held == nil {
 		l.held = map[string]*keyLock{}
 	}
 	k := l.held[key]
 	if k == nil {
-		k = &keyLock{}
+		k = &keyLock{turn: make(chan struct{}, 1)}
 		l.held[key] = k
 	}
 	k.users++
 	l.mu.Unlock()
-	k.Lock()
-	return func() {
-		k.Unlock()
+	forget := func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if k.users--; k.users == 0 {
 			delete(l.held, key)
 		}
+	}
+	select {
+	case k.turn <- struct{}{}:
+		return func() { <-k.turn; forget() }, nil
+	case <-ctx.Done():
+		forget()
+		return nil, api.Errorf(api.CodeServiceUnavailable, "another request with the same %s is being carried out; nothing was done; try again", idempotencyHeader)
 	}
 }

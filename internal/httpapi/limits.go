@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,25 @@ func setDefault[T comparable](field *T, value T) {
 		*field = value
 	}
 }
+
+// check refuses limits under which nothing could be served.
+func (l Limits) check() error {
+	for name, value := range map[string]int64{
+		"body": l.Body, "body time": int64(l.BodyTime), "read time": int64(l.ReadTime), "write time": int64(l.WriteTime),
+		"concurrent": int64(l.Concurrent), "queue length": int64(l.QueueLength),
+	} {
+		if value < 0 {
+			return fmt.Errorf("limit %s is negative: leave it out for the default, or give a larger one", name)
+		}
+	}
+	if l.Body > bodyMost {
+		return fmt.Errorf("limit body of %d bytes: a body is held in memory, so it may be at most %d", l.Body, int64(bodyMost))
+	}
+	return nil
+}
+
+// bodyMost is the largest limit of a body that makes sense.
+const bodyMost = 4 << 30
 
 // begin starts the clock of an operation. Streams of rows may take as long as they keep coming.
 func (l Limits) begin(r *http.Request, op api.Operation) (context.Context, context.CancelFunc) {

@@ -33,6 +33,7 @@ type Options struct {
 	// Version stands in the published OpenAPI document.
 	Version string
 	Metrics *telemetry.Metrics // default: nothing is counted, and there is no /metrics
+	Traces  *telemetry.Traces  // default: no spans
 	Limits  Limits
 }
 
@@ -50,7 +51,7 @@ type Handler struct {
 	entering sync.RWMutex // held to enter, so that Wait sees all who did
 }
 
-// New returns a handler. It fails only if the OpenAPI document cannot be made from the operations.
+// New returns a handler. It fails if a limit makes no sense, or if the OpenAPI document cannot be made from the operations.
 func New(opts Options) (*Handler, error) {
 	if opts.Engine == nil {
 		opts.Engine = engine.None{}
@@ -62,6 +63,9 @@ func New(opts Options) (*Handler, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	opts.Limits.setDefaults()
+	if err := opts.Limits.check(); err != nil {
+		return nil, err
+	}
 	document, err := openapi.Document(opts.Version, Status)
 	if err != nil {
 		return nil, fmt.Errorf("make the OpenAPI document: %w", err)
@@ -113,47 +117,53 @@ func (h *Handler) enter() bool {
 
 // answer is what a request came to.
 type answer struct {
+	request   string // the id of the request
+	arrived   time.Time
 	status    int
 	body      []byte
 	operation string
 	target    []string
+	span      *telemetry.Span // nil where there are no traces
 	err       error
 }
 
 // ServeHTTP answers one request and logs one line about it, which never holds a secret: no body, no query, no header.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	start := time.Now()
 	if h.metrics != nil && r.URL.Path == "/metrics" {
 		h.metrics.ServeHTTP(w, r)
 		return
 	}
-	id := requestID(r)
-	a := h.serve(w, r)
-	w.Header().Set("X-Request-Id", id)
+	a := answer{request: requestID(r), arrived: time.Now()}
+	h.serve(w, r, &a)
+	w.Header().Set("X-Request-Id", a.request)
 	if a.err != nil {
-		_, a.status, _ = failure(a.err, id)
-		writeError(w, a.err, id)
+		_, a.status, _ = failure(a.err, a.request)
+		writeError(w, a.err, a.request)
 	} else if a.body == nil {
 		w.Header().Set("Content-Length", "0")
 		w.WriteHeader(a.status)
 	} else {
 		writeJSON(w, a.status, a.body)
 	}
-	took := time.Since(start)
+	took := time.Since(a.arrived)
 	h.count(a, took)
-	h.log(r.Context(), a, id, took)
+	h.log(r.Context(), a, took)
+	a.span.End(telemetry.Outcome{Request: a.request, Target: a.target, Status: a.status, Code: a.code()})
+}
+
+// code is the error code that was answered, -1 for success.
+func (a answer) code() int {
+	if a.err == nil {
+		return -1
+	}
+	return int(api.CodeOf(a.err))
 }
 
 // count adds an operation to the metrics.
 func (h *Handler) count(a answer, took time.Duration) {
-	if h.opts.Metrics == nil || a.operation == "" {
-		return
+	if h.opts.Metrics != nil && a.operation != "" {
+		h.opts.Metrics.Observe(a.operation, a.code(), took)
 	}
-	code := -1
-	if a.err != nil {
-		code = int(api.CodeOf(a.err))
-	}
-	h.opts.Metrics.Observe(a.operation, code, took)
 }
 
 // requestID takes over the id that a client sends, if it is a sane one, so that both sides' logs agree.
@@ -170,7 +180,7 @@ func requestID(r *http.Request) string {
 	return given
 }
 
-func (h *Handler) log(ctx context.Context, a answer, id string, took time.Duration) {
+func (h *Handler) log(ctx context.Context, a answer, took time.Duration) {
 	level := slog.LevelInfo
 	if a.status >= http.StatusInternalServerError {
 		level = slog.LevelError
@@ -179,11 +189,14 @@ func (h *Handler) log(ctx context.Context, a answer, id string, took time.Durati
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("request", id), slog.String("operation", a.operation), slog.Any("id", a.target),
+		slog.String("request", a.request), slog.String("operation", a.operation), slog.Any("id", a.target),
 		slog.Int("status", a.status), slog.Duration("took", took),
 	}
 	if a.err != nil {
-		attrs = append(attrs, slog.Int("code", int(api.CodeOf(a.err))), slog.String("error", describeCause(a.err)))
+		attrs = append(attrs, slog.Int("code", a.code()), slog.String("error", describeCause(a.err)))
+	}
+	if a.span != nil {
+		attrs = append(attrs, slog.String("trace", a.span.TraceID()))
 	}
 	h.opts.Logger.LogAttrs(ctx, level, "request", attrs...)
 }
@@ -199,34 +212,38 @@ func describeCause(err error) string {
 }
 
 // serve performs a request and turns a panic into an error of code 18.
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (a answer) {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *answer) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	if a, done := h.serveBeside(r); done {
-		return a
+	if h.serveBeside(r, a) {
+		return
 	}
 	if !h.enter() {
 		a.err = api.Errorf(api.CodeServiceUnavailable, "the server is shutting down and takes no new requests; try again")
-		return a
+		return
 	}
 	defer h.inFlight.Done()
 	m, err := h.router.find(r.Method, r.URL.EscapedPath())
 	if err != nil {
 		a.err = err
-		return a
+		return
 	}
 	a.operation = m.row.op.Name
+	if h.opts.Traces != nil {
+		var ctx context.Context
+		ctx, a.span = h.opts.Traces.Start(r.Context(), a.operation, a.arrived, r.Header.Get)
+		r = r.WithContext(ctx)
+	}
 	leave, err := h.places.take(r.Context())
 	if err != nil {
 		a.err = err
-		return a
+		return
 	}
 	defer leave()
-	a.err = h.perform(w, r, m, &a)
-	return a
+	a.err = h.perform(w, r, m, a)
 }
 
 // perform binds, calls and encodes one operation.
@@ -294,26 +311,25 @@ func encode(response any, d dialect) ([]byte, error) {
 	return body, nil
 }
 
-// serveBeside answers the paths that are no operations.
-func (h *Handler) serveBeside(r *http.Request) (answer, bool) {
-	a := answer{status: http.StatusOK}
+// serveBeside answers the paths that are no operations, and reports whether this was one.
+func (h *Handler) serveBeside(r *http.Request, a *answer) bool {
 	switch r.URL.Path {
 	case "/healthz":
-		a.operation, a.body = "healthz", []byte(`{"status":"live"}`)
+		a.operation, a.status, a.body = "healthz", http.StatusOK, []byte(`{"status":"live"}`)
 	case "/readyz":
 		a.operation = "readyz"
 		a.status, a.body = h.ready(r.Context())
 	case "/openapi.json":
-		a.operation, a.body = "openapi", h.document
+		a.operation, a.status, a.body = "openapi", http.StatusOK, h.document
 	default:
-		return a, false
+		return false
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		e := edge(http.StatusMethodNotAllowed, "method %s is not allowed here: use GET", r.Method)
 		e.allow = "GET, HEAD"
 		a.err = e
 	}
-	return a, true
+	return true
 }
 
 // readyMax bounds how long the state may take to answer before the server counts as not ready.

@@ -1,5 +1,6 @@
-// Package telemetry counts what the server does, in the form that Prometheus reads. It knows nothing of HTTP: package httpapi
-// serves what Registry gathers.
+// Package telemetry counts what the server does, in the form that Prometheus reads, and sends traces of it where that is asked for.
+//
+// What does not live here: HTTP. Package httpapi serves what Registry gathers, and begins and ends the spans.
 package telemetry
 
 import (
