@@ -71,7 +71,7 @@ func catalogOperations() []Operation {
 		{
 			Name: "CreateNamespace", Method: "POST", Path: "/v1/namespace/{id}/create", Success: 200,
 			Body: JSONBody, Request: CreateNamespaceRequest{}, Response: CreateNamespaceResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeNamespaceAlreadyExists, CodeConcurrentModification},
+			Codes: []Code{CodeNamespaceNotFound, CodeNamespaceAlreadyExists, CodeConcurrentModification, CodeNamespaceNotEmpty},
 		},
 		{
 			Name: "ListNamespaces", Method: "GET", Path: "/v1/namespace/{id}/list", Success: 200,
@@ -165,7 +165,10 @@ func versionOperations() []Operation {
 		{
 			Name: "CreateTableVersion", Method: "POST", Path: "/v1/table/{id}/version/create", Success: 200,
 			Body: JSONBody, Request: CreateTableVersionRequest{}, Response: CreateTableVersionResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeConcurrentModification, CodeInvalidTableState},
+			Codes: []Code{
+				CodeNamespaceNotFound, CodeTableNotFound, CodeConcurrentModification, CodeInvalidTableState,
+				CodeTableBranchNotFound,
+			},
 		},
 		{
 			Name: "DescribeTableVersion", Method: "POST", Path: "/v1/table/{id}/version/describe", Success: 200,
@@ -175,19 +178,25 @@ func versionOperations() []Operation {
 		{
 			Name: "BatchDeleteTableVersions", Method: "POST", Path: "/v1/table/{id}/version/delete", Success: 200,
 			Body: JSONBody, Request: BatchDeleteTableVersionsRequest{}, Response: BatchDeleteTableVersionsResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeConcurrentModification, CodeTableBranchNotFound},
+			Codes: []Code{
+				CodeNamespaceNotFound, CodeTableNotFound, CodeConcurrentModification, CodeTableBranchNotFound,
+				CodeInvalidTableState,
+			},
 		},
 		{
 			Name: "BatchCreateTableVersions", Method: "POST", Path: "/v1/table/version/batch-create", Success: 200,
 			Body: JSONBody, Request: BatchCreateTableVersionsRequest{}, Response: BatchCreateTableVersionsResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeConcurrentModification, CodeInvalidTableState},
+			Codes: []Code{
+				CodeNamespaceNotFound, CodeTableNotFound, CodeConcurrentModification, CodeInvalidTableState,
+				CodeTableBranchNotFound,
+			},
 		},
 		{
 			Name: "BatchCommitTables", Method: "POST", Path: "/v1/table/batch-commit", Success: 200,
 			Body: JSONBody, Request: BatchCommitTablesRequest{}, Response: BatchCommitTablesResponse{},
 			Codes: []Code{
 				CodeNamespaceNotFound, CodeTableNotFound, CodeTableAlreadyExists, CodeConcurrentModification,
-				CodeInvalidTableState,
+				CodeInvalidTableState, CodeTableBranchNotFound,
 			},
 		},
 	}
@@ -381,17 +390,17 @@ func referenceOperations() []Operation {
 			Name: "ListTableTags", Method: "POST", Path: "/v1/table/{id}/tags/list", Success: 200,
 			Query:   []string{"limit", "page_token"},
 			Request: ListTableTagsRequest{}, Response: ListTableTagsResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound},
+			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeInvalidTableState},
 		},
 		{
 			Name: "GetTableTagVersion", Method: "POST", Path: "/v1/table/{id}/tags/version", Success: 200,
 			Body: JSONBody, Request: GetTableTagVersionRequest{}, Response: GetTableTagVersionResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeTableTagNotFound},
+			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeTableTagNotFound, CodeInvalidTableState},
 		},
 		{
 			Name: "DeclareTable", Method: "POST", Path: "/v1/table/{id}/declare", Success: 200,
 			Body: JSONBody, Request: DeclareTableRequest{}, Response: DeclareTableResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeTableAlreadyExists, CodeConcurrentModification},
+			Codes: []Code{CodeNamespaceNotFound, CodeTableAlreadyExists, CodeConcurrentModification, CodeInvalidTableState},
 		},
 		{
 			Name: "CreateTableTag", Method: "POST", Path: "/v1/table/{id}/tags/create", Success: 200,
@@ -418,7 +427,7 @@ func referenceOperations() []Operation {
 			Name: "ListTableBranches", Method: "POST", Path: "/v1/table/{id}/branches/list", Success: 200,
 			Query:   []string{"limit", "page_token"},
 			Request: ListTableBranchesRequest{}, Response: ListTableBranchesResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound},
+			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeInvalidTableState},
 		},
 		{
 			Name: "CreateTableBranch", Method: "POST", Path: "/v1/table/{id}/branches/create", Success: 200,

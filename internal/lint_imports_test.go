@@ -40,7 +40,7 @@ func layers() map[string]layer {
 		"internal/auth":             {own: []string{"api"}},
 		"internal/engine":           {own: []string{"api"}},
 		"internal/store":            {own: []string{"internal/lance"}},
-		"internal/store/sqlstore":   {own: []string{"internal/lance", "internal/store"}, outside: []string{"github.com/ncruces/go-sqlite3", unix}},
+		"internal/store/sqlstore":   {own: []string{"internal/lance", "internal/store"}, outside: []string{"github.com/ncruces/go-sqlite3", "github.com/jackc/pgx/v5", unix}},
 		"internal/store/storetest":  {own: []string{"internal/lance", "internal/store"}, outside: []string{cmp}},
 		"internal/objstore":         {},
 		"internal/objstore/local":   {own: []string{"internal/objstore"}, outside: []string{uuid, unix}},
@@ -51,7 +51,7 @@ func layers() map[string]layer {
 		"internal/lance":           {outside: []string{protobuf}},
 		"internal/lance/lancetest": {own: []string{"internal/lance"}, outside: []string{protobuf}},
 		// Measuring and testing from outside.
-		"bench":                      {own: []string{"api", "client", "internal/app", "internal/lance", "internal/store"}, outside: []string{uuid, unix}},
+		"bench":                      {own: []string{"api", "client", "internal/app", "internal/lance", "internal/store"}, outside: []string{uuid, unix, protobuf}},
 		"test/model":                 {},
 		"test/model/cmd/commitmodel": {own: []string{"test/model"}},
 		"test/wire":                  {},

@@ -48,6 +48,7 @@ func TestRulesFind(t *testing.T) {
 		{"skip: api/x_test.go", "api/x_test.go", "func f() { t.Skip() }"},
 		{"message: api/x.go", "api/x.go", `func f() { errors.New("failed to open") }`},
 		{"message: api/x.go", "api/x.go", `func f() { fmt.Errorf("Open it: %w", err) }`},
+		{"codes: internal/catalog/x.go DropTable", "internal/catalog/x.go", "// DropTable drops. Errors: 1, 12 (never).\nfunc (c *Catalog) DropTable() {}"},
 	} {
 		code := &tree{root: "..", fset: token.NewFileSet()}
 		if err := code.parse(c.path, []byte("package x\n\n"+c.body)); err != nil {

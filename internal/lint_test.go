@@ -105,6 +105,7 @@ func rules() map[string]func(*tree) []finding {
 		"words":        words,
 		"skips":        skips,
 		"messages":     messages,
+		"codes":        operationCodes,
 	}
 }
 

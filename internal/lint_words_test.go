@@ -5,8 +5,12 @@ import (
 	"go/token"
 	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/lancerest/lancerest/api"
 )
 
 // packageState refuses init functions and variables of packages that can change while the program runs.
@@ -56,7 +60,7 @@ func constant(e ast.Expr) bool {
 		return false
 	}
 	switch typeText(call.Fun) {
-	case "errors.New", "regexp.MustCompile", "strings.NewReplacer", "base32.NewEncoding":
+	case "errors.New", "fmt.Errorf", "regexp.MustCompile", "strings.NewReplacer", "base32.NewEncoding":
 		return true
 	}
 	return false
@@ -226,6 +230,36 @@ func messages(code *tree) []finding {
 			}
 			return true
 		})
+		return found
+	})
+}
+
+// operationCodes holds that an operation may answer, by the table in package api, every code that the comment of its method in
+// package catalog lists after "Errors:". Words in parentheses there say when.
+func operationCodes(code *tree) []finding {
+	may := map[string][]api.Code{}
+	for _, op := range api.Operations() {
+		may[op.Name] = op.Codes
+	}
+	number, aside := regexp.MustCompile(`\b\d+\b`), regexp.MustCompile(`\([^()]*\)`)
+	return code.find(func(f file) []finding {
+		var found []finding
+		for _, decl := range f.syntax.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || f.test || f.dir != "internal/catalog" || fn.Recv == nil || may[fn.Name.Name] == nil {
+				continue
+			}
+			_, said, ok := strings.Cut(fn.Doc.Text(), "Errors:")
+			if !ok {
+				found = append(found, breaks("codes", named(f, fn.Name.Name), "the comment does not list the codes: Errors: 1, 4")...)
+			}
+			for _, text := range number.FindAllString(aside.ReplaceAllString(said, ""), -1) {
+				n, err := strconv.Atoi(text)
+				if err != nil || !slices.Contains(may[fn.Name.Name], api.Code(n)) {
+					found = append(found, breaks("codes", named(f, fn.Name.Name), "the comment lists code %s, and the operation's row in package api does not", text)...)
+				}
+			}
+		}
 		return found
 	})
 }
