@@ -6,16 +6,53 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
+	"time"
 
 	"github.com/lancerest/lancerest/internal/app"
 )
 
 type serveCommand struct {
-	Data     string `help:"Directory of the catalog's state (catalog.db) and, unless --root says otherwise, of the tables." default:"./lancerest-data" env:"LANCEREST_DATA" placeholder:"DIR"`
-	Root     string `help:"Directory under which tables live; the default is tables inside the data directory." env:"LANCEREST_ROOT" placeholder:"DIR"`
-	Listen   string `help:"Address to serve on." default:"127.0.0.1:2333" env:"LANCEREST_LISTEN" placeholder:"ADDR"`
-	Insecure bool   `help:"Serve on an address that other machines can reach, although there is no authentication." env:"LANCEREST_INSECURE"`
-	LogLevel string `help:"What to log: debug, info (a line a request), warn or error." enum:"debug,info,warn,error" default:"warn" env:"LANCEREST_LOG_LEVEL"`
+	Data       string        `help:"Directory of the catalog's state (catalog.db) and, unless --root says otherwise, of the tables." default:"./lancerest-data" env:"LANCEREST_DATA" placeholder:"DIR"`
+	Root       string        `help:"Directory under which tables live; the default is tables inside the data directory." env:"LANCEREST_ROOT" placeholder:"DIR"`
+	Listen     string        `help:"Address to serve on." default:"127.0.0.1:2333" env:"LANCEREST_LISTEN" placeholder:"ADDR"`
+	Insecure   bool          `help:"Serve on an address that other machines can reach, although there is no authentication." env:"LANCEREST_INSECURE"`
+	LogLevel   string        `help:"What to log: debug, info (a line a request), warn or error." enum:"debug,info,warn,error" default:"warn" env:"LANCEREST_LOG_LEVEL"`
+	StagedKeep time.Duration `help:"Time that a staged manifest outlives the commit that published it, so that the commit can be completed again if its object is lost." default:"10s" env:"LANCEREST_STAGED_KEEP"`
+	Limits     limits        `embed:"" prefix:"limits-" envprefix:"LANCEREST_LIMITS_"`
+	OTLP       otlp          `embed:"" prefix:"otlp-" envprefix:"OTEL_EXPORTER_OTLP_"`
+}
+
+// otlp are the flags of the collector of traces. OpenTelemetry's other variables (OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_SAMPLER and so
+// on) are read by its library.
+type otlp struct {
+	Endpoint       string `help:"Send traces to this OpenTelemetry collector, as OTLP over HTTP; /v1/traces is added. Without one there are no traces." env:"ENDPOINT" placeholder:"URL"`
+	TracesEndpoint string `help:"The same with the whole URL; it wins." env:"TRACES_ENDPOINT" placeholder:"URL"`
+}
+
+// url is where traces are posted, "" for no traces.
+func (o otlp) url() string {
+	if o.TracesEndpoint != "" || o.Endpoint == "" {
+		return o.TracesEndpoint
+	}
+	return strings.TrimSuffix(o.Endpoint, "/") + "/v1/traces"
+}
+
+// Validate refuses values that would make no server, before anything is opened.
+func (s *serveCommand) Validate() error {
+	if s.StagedKeep <= 0 {
+		return errors.New("--staged-keep must be above 0")
+	}
+	return s.Limits.check()
+}
+
+// config is the server that the flags describe.
+func (s *serveCommand) config() app.Config {
+	c := app.Config{
+		Data: s.Data, Root: s.Root, Listen: s.Listen, Insecure: s.Insecure, Version: version(), StagedKeep: s.StagedKeep, Traces: s.OTLP.url(),
+	}
+	s.Limits.apply(&c)
+	return c
 }
 
 // Run serves until the process is told to stop.
@@ -24,10 +61,9 @@ func (s *serveCommand) Run(ctx context.Context) error {
 	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
 		return err
 	}
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	a, err := app.New(ctx, app.Config{
-		Data: s.Data, Root: s.Root, Listen: s.Listen, Insecure: s.Insecure, Version: version(), Logger: logger,
-	})
+	config := s.config()
+	config.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	a, err := app.New(ctx, config)
 	if err != nil {
 		return err
 	}

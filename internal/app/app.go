@@ -97,6 +97,15 @@ func New(ctx context.Context, config Config) (*App, error) {
 	return a, nil
 }
 
+// Defaults returns the configuration of a server that is told nothing. MaxBatch and StagedKeep stay zero: their defaults are the
+// catalog's.
+func Defaults() Config {
+	var c Config
+	setDefaults(&c)
+	c.Limits = httpapi.DefaultLimits()
+	return c
+}
+
 func setDefaults(c *Config) {
 	if c.Data == "" {
 		c.Data = "lancerest-data"

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -20,20 +21,19 @@ type Limits struct {
 	QueueLength int           // operations that wait for their turn before others are refused with 503 (default 4,096)
 }
 
-func (l *Limits) setDefaults() {
-	setDefault(&l.Body, 32<<20)
-	setDefault(&l.BodyTime, time.Minute)
-	setDefault(&l.ReadTime, time.Minute)
-	setDefault(&l.WriteTime, 2*time.Minute)
-	setDefault(&l.Concurrent, 512)
-	setDefault(&l.QueueLength, 4096)
+// DefaultLimits returns the limits of a handler that is given none.
+func DefaultLimits() Limits {
+	return Limits{Body: 32 << 20, BodyTime: time.Minute, ReadTime: time.Minute, WriteTime: 2 * time.Minute, Concurrent: 512, QueueLength: 4096}
 }
 
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
+func (l *Limits) setDefaults() {
+	d := DefaultLimits()
+	l.Body = cmp.Or(l.Body, d.Body)
+	l.BodyTime = cmp.Or(l.BodyTime, d.BodyTime)
+	l.ReadTime = cmp.Or(l.ReadTime, d.ReadTime)
+	l.WriteTime = cmp.Or(l.WriteTime, d.WriteTime)
+	l.Concurrent = cmp.Or(l.Concurrent, d.Concurrent)
+	l.QueueLength = cmp.Or(l.QueueLength, d.QueueLength)
 }
 
 // check refuses limits under which nothing could be served.
