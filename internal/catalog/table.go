@@ -25,14 +25,12 @@ func (c *Catalog) ListTables(ctx context.Context, req *api.ListTablesRequest) (*
 		if err != nil {
 			return err
 		}
-		tables, err := r.ListTables(ns.ID, store.TablePage{AfterName: cur.Name, Limit: limit + 1, WithoutDeclared: unsaid(req.IncludeDeclared)})
+		names, err := r.TableNames(ns.ID, store.TablePage{AfterName: cur.Name, Limit: limit + 1, WithoutDeclared: unsaid(req.IncludeDeclared)})
 		if err != nil {
 			return err
 		}
-		tables, more = cut(tables, limit)
-		for _, t := range tables {
-			resp.Tables = append(resp.Tables, t.Path.Name())
-			cur.Name = t.Path.Name()
+		if names, more = cut(names, limit); len(names) > 0 {
+			resp.Tables, cur.Name = names, names[len(names)-1]
 		}
 		return nil
 	})

@@ -20,6 +20,8 @@ type TableReader interface {
 	TableByID(id lance.ObjectID) (lance.Table, error)
 	// ListTables returns one page of the live tables directly in a namespace, by name.
 	ListTables(namespace lance.ObjectID, page TablePage) ([]lance.Table, error)
+	// TableNames returns the names of the same tables as ListTables, for a page of names at the cost of the names alone.
+	TableNames(namespace lance.ObjectID, page TablePage) ([]string, error)
 	// ListAllTables returns one page of all live tables, ordered by namespace's ObjectID, then by name, with full Paths.
 	ListAllTables(page TablePage) ([]lance.Table, error)
 }

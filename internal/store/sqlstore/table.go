@@ -32,6 +32,12 @@ FROM objects o
 JOIN objects p ON p.id = o.parent
 WHERE o.kind = 2 AND o.state = 1 AND o.parent = $1 AND o.name > $2`
 
+	// Answered from the index objects_list alone.
+	tableNamesBelow = `
+SELECT o.name
+FROM objects o
+WHERE o.kind = 2 AND o.state = 1 AND o.parent = $1 AND o.name > $2`
+
 	allTables = `
 SELECT ` + tableColumns + `
 FROM objects o
@@ -130,6 +136,22 @@ func (s reader) ListTables(namespace lance.ObjectID, page store.TablePage) ([]la
 	return list, nil
 }
 
+// TableNames implements store.TableReader.
+func (s reader) TableNames(namespace lance.ObjectID, page store.TablePage) ([]string, error) {
+	names := make([]string, 0, min(page.Limit, maxNamesAhead))
+	err := s.query(pageSQL(tableNamesBelow, page), pageArgs(namespace, page), func(_ int, r row) error {
+		names = append(names, r.Text(0))
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list names of tables below %d: %w", namespace, err)
+	}
+	return names, nil
+}
+
+// maxNamesAhead bounds the room that is made for a page before its names are there.
+const maxNamesAhead = 1024
+
 // ListAllTables implements store.TableReader.
 func (s reader) ListAllTables(page store.TablePage) ([]lance.Table, error) {
 	list, err := s.listTables(allTables, page.AfterNamespace, page)
@@ -140,16 +162,24 @@ func (s reader) ListAllTables(page store.TablePage) ([]lance.Table, error) {
 }
 
 func (s reader) listTables(sql string, namespace lance.ObjectID, page store.TablePage) ([]lance.Table, error) {
-	if page.WithoutDeclared {
-		sql += hasVersions
-	}
 	var list []lance.Table
-	err := s.query(sql+inNameOrder, [][]any{{int64(namespace), page.AfterName, int64(page.Limit)}}, func(_ int, r row) error {
+	err := s.query(pageSQL(sql, page), pageArgs(namespace, page), func(_ int, r row) error {
 		t, err := scanTable(r)
 		list = append(list, t)
 		return err
 	})
 	return list, err
+}
+
+func pageSQL(sql string, page store.TablePage) string {
+	if page.WithoutDeclared {
+		sql += hasVersions
+	}
+	return sql + inNameOrder
+}
+
+func pageArgs(namespace lance.ObjectID, page store.TablePage) [][]any {
+	return [][]any{{int64(namespace), page.AfterName, int64(page.Limit)}}
 }
 
 // InsertTable implements store.TableWriter.

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/lancerest/lancerest/internal/lance"
@@ -296,12 +297,22 @@ func (suite) forgetTable(h *harness) {
 	h.insertAt(table.Location)
 }
 
+// listTables returns the names on a page of ListTables, after comparing them with TableNames.
 func (h *harness) listTables(namespace lance.ObjectID, page store.TablePage) []string {
 	h.Helper()
-	list := read(h, func(r store.Reader) ([]lance.Table, error) { return r.ListTables(namespace, page) })
+	var names []string
+	list := read(h, func(r store.Reader) (list []lance.Table, err error) {
+		if names, err = r.TableNames(namespace, page); err != nil {
+			return nil, err
+		}
+		return r.ListTables(namespace, page)
+	})
 	var got []string
 	for _, t := range list {
 		got = append(got, t.Path.Name())
+	}
+	if !slices.Equal(names, got) {
+		h.Errorf("TableNames gives %q where ListTables gives %q", names, got)
 	}
 	return got
 }
