@@ -23,12 +23,13 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 	recordMigration = `INSERT INTO schema_migrations (number, applied_at) VALUES ($1, $2)`
 )
 
-// schemaConn is what a dialect gives to migrate the schema: it is held under a lock that no other server shares.
+// schemaConn is what a dialect gives to migrate the schema.
 type schemaConn interface {
 	statements
 	// script runs a text of several statements of the schema after it was put into the dialect's words.
 	script(sql string) error
-	// atomically runs fn in one transaction that is durable when it returns nil and leaves nothing otherwise.
+	// atomically runs fn in one transaction that is durable when it returns nil and leaves nothing otherwise. fn may run more
+	// than once.
 	atomically(fn func() error) error
 }
 
@@ -82,18 +83,26 @@ func migrate(c schemaConn, now func() time.Time) error {
 		return err
 	}
 	for _, m := range steps[at:] {
-		err := c.atomically(func() error {
-			if err := c.script(m.text); err != nil {
-				return err
-			}
-			_, err := change(c, recordMigration, m.number, encodeTime(now()))
-			return err
-		})
-		if err != nil {
+		if err := applyStep(c, m, now); err != nil {
 			return fmt.Errorf("apply migration %d: %w", m.number, err)
 		}
 	}
 	return nil
+}
+
+// applyStep makes one step unless another process has made it meanwhile. The number is taken first, so that of several processes
+// that get this far one makes the step and the others wait for it.
+func applyStep(c schemaConn, m migration, now func() time.Time) error {
+	return c.atomically(func() error {
+		at, err := schemaNumber(c)
+		if err != nil || at >= m.number {
+			return err
+		}
+		if _, err := change(c, recordMigration, m.number, encodeTime(now())); err != nil {
+			return err
+		}
+		return c.script(m.text)
+	})
 }
 
 // checkSchema returns an error unless the schema is the one that this binary expects.

@@ -181,6 +181,8 @@ type Stats struct {
 	Waiting int
 	// Groups is how many groups were committed, Updates how many closures ran in them, and LargestGroup the most in one.
 	Groups, Updates, LargestGroup int64
+	// Retries counts runs of closures that lost against another transaction and ran again.
+	Retries int64
 	// CheckpointErrors counts attempts to move the log into the database that failed; the log keeps what they left.
 	CheckpointErrors int64
 }

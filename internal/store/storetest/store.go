@@ -262,7 +262,9 @@ func (s suite) cancellations(t *testing.T) {
 			h.Errorf("View: got error %v, want context.Canceled", err)
 		}
 	})
-	s.run(t, "Update/ctx cancelled while queued", s.cancelQueued)
+	alone := suite{open: s.open, options: s.options}
+	alone.options.Writers = 1
+	alone.run(t, "Update/ctx cancelled while queued", s.cancelQueued)
 	s.run(t, "Update/ctx cancelled while running does not stop it", func(h *harness) {
 		ctx, cancel := context.WithCancel(h.Context())
 		defer cancel()
@@ -278,7 +280,7 @@ func (s suite) cancellations(t *testing.T) {
 	t.Run("Update/ErrUnavailable when the queue is full", func(t *testing.T) {
 		t.Parallel()
 		o := s.options
-		o.QueueLength = 1
+		o.Writers, o.QueueLength = 1, 1
 		fullQueue(s.harness(t, o))
 	})
 }

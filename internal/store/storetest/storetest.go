@@ -23,8 +23,8 @@ type Options struct {
 	Dir string
 	// RunTwice asks for a store that runs each closure of Update, rolls it back and runs it again.
 	RunTwice bool
-	// QueueLength bounds how many Updates may wait, 0 for the store's own bound.
-	QueueLength int
+	// Writers bounds how many Updates run at once and QueueLength how many may wait, 0 for the store's own bounds.
+	Writers, QueueLength int
 	// Now is the store's clock, nil for the system's.
 	Now func() time.Time
 }
