@@ -84,6 +84,52 @@ func TestNameIsTakenWhilePublishing(t *testing.T) {
 	s.fill(t, old, 1, 1)
 }
 
+// TestPlaceIsTakenWhilePublishing declares two tables in one place at once, each with a first version: one of the batches is undone as
+// a whole, nothing of it is left in the state, and the answer does not send its client to a version that is not there.
+func TestPlaceIsTakenWhilePublishing(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	first, second := table{id: []string{"x"}, dir: "tables/same.lance"}, table{id: []string{"y"}, dir: "tables/same.lance"}
+	vx, vy := s.lake.stage(t, first, 1), s.lake.stage(t, second, 1)
+	gate := s.objects.Hold(putOf(first.final(1)), objtest.Before)
+	lost := async(func() error { _, err := s.mixed(context.Background(), declareAt("x", first), createOp(vx)); return err })
+	within(t, "put", gate.Reached())
+	if _, err := s.mixed(context.Background(), declareAt("y", second), createOp(vy)); err != nil {
+		t.Fatal(err)
+	}
+	gate.Release()
+	wantCode(t, within(t, "the loser", lost), api.CodeInvalidTableState, `table "x"`)
+	if got := s.tables(t); !slices.Equal(got, []string{"y"}) {
+		t.Errorf("tables %v", got)
+	}
+	s.shows(t, second, 1, vy.data)
+	if n := s.Counters().Adoptions.Load(); n != 0 {
+		t.Errorf("%d versions were adopted for a table that does not exist", n)
+	}
+}
+
+// TestPlaceIsTakenBeforeReserving is the same where the other's first version appears between the look at the place and the look at the
+// final name: nothing is reserved.
+func TestPlaceIsTakenBeforeReserving(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	tb := table{id: []string{"x"}, dir: "tables/same.lance"}
+	sv := s.lake.stage(t, tb, 1)
+	gate := s.objects.Hold(objtest.Match{Op: objtest.OpHead, Key: is(tb.final(1))}, objtest.Before)
+	answer := async(func() error { _, err := s.mixed(context.Background(), declareAt("x", tb), createOp(sv)); return err })
+	within(t, "the look at the final name", gate.Reached())
+	foreign := s.lake.bypass(t, tb, 1)
+	gate.Release()
+	wantCode(t, within(t, "batch", answer), api.CodeInvalidTableState, `table "x"`)
+	if got := s.tables(t); len(got) != 0 {
+		t.Errorf("tables %v", got)
+	}
+	s.lake.holds(t, tb.final(1), foreign)
+	if s.Counters().Adoptions.Load() != 0 || s.Counters().Aborts.Load() != 0 {
+		t.Error("versions were adopted or reserved for a table that does not exist")
+	}
+}
+
 // TestNamespaceIsDroppedWhilePublishing is the same with the namespace that the table was to be declared in.
 func TestNamespaceIsDroppedWhilePublishing(t *testing.T) {
 	t.Parallel()

@@ -102,7 +102,7 @@ func (c *Catalog) commit(ctx context.Context, req commitRequest) (*outcome, erro
 		if err := c.prepare(ctx, works, where); err != nil {
 			return nil, err
 		}
-		if chains := takenChains(works, adopted); len(chains) > 0 {
+		if chains := takenChains(works, adopted, where); len(chains) > 0 {
 			if err := c.adoptAll(ctx, chains, adopted); err != nil {
 				return nil, err
 			}
@@ -250,6 +250,9 @@ func (c *Catalog) lost(ctx context.Context, works []*work, f *finished, where na
 	if f.index < 0 {
 		w = creating(works)[0]
 	}
+	if !w.live {
+		return where.wrap(w, placeTaken(w))
+	}
 	if _, err := c.adopt(ctx, w.chainPlace()); err != nil {
 		return err
 	}
@@ -282,15 +285,23 @@ func unknownOutcome(id lance.TransactionID, cause error) error {
 }
 
 // takenChains returns the chains on which storage is ahead of the rows, as far as the final names told, and that were not
-// adopted yet by this commit.
-func takenChains(works []*work, adopted map[lance.Chain]bool) []chainPlace {
+// adopted yet by this commit. A table that the commit itself declares has no chain to adopt: its place is somebody else's.
+func takenChains(works []*work, adopted map[lance.Chain]bool, where naming) []chainPlace {
 	var chains []chainPlace
 	for _, w := range works {
-		if w.taken && !adopted[w.slot.Chain] {
+		switch {
+		case w.taken && !w.live && w.fault == nil:
+			w.fault = where.wrap(w, placeTaken(w))
+		case w.taken && w.live && !adopted[w.slot.Chain]:
 			chains = append(chains, w.chainPlace())
 		}
 	}
 	return chains
+}
+
+// placeTaken is the refusal to declare a table where somebody has published versions meanwhile.
+func placeTaken(w *work) *api.Error {
+	return api.Errorf(api.CodeInvalidTableState, "its location %q holds a dataset by now: register that, or declare the table elsewhere", w.table.Location)
 }
 
 // chainPlace returns the chain that the work adds to, with its place in storage.
