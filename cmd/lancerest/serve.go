@@ -15,6 +15,7 @@ import (
 type serveCommand struct {
 	Data       string        `help:"Directory of the catalog's state (catalog.db) and, unless --root says otherwise, of the tables." default:"./lancerest-data" env:"LANCEREST_DATA" placeholder:"DIR"`
 	Root       string        `help:"Directory under which tables live; the default is tables inside the data directory." env:"LANCEREST_ROOT" placeholder:"DIR"`
+	Allow      []string      `help:"Further directory in which tables may be registered or declared, and those of an earlier --root go on; may be repeated." env:"LANCEREST_ALLOW" placeholder:"DIR"`
 	Listen     string        `help:"Address to serve on." default:"127.0.0.1:2333" env:"LANCEREST_LISTEN" placeholder:"ADDR"`
 	Insecure   bool          `help:"Serve on an address that other machines can reach, although there is no authentication." env:"LANCEREST_INSECURE"`
 	LogLevel   string        `help:"What to log: debug, info (a line a request), warn or error." enum:"debug,info,warn,error" default:"warn" env:"LANCEREST_LOG_LEVEL"`
@@ -49,7 +50,7 @@ func (s *serveCommand) Validate() error {
 // config is the server that the flags describe.
 func (s *serveCommand) config() app.Config {
 	c := app.Config{
-		Data: s.Data, Root: s.Root, Listen: s.Listen, Insecure: s.Insecure, Version: version(), StagedKeep: s.StagedKeep, Traces: s.OTLP.url(),
+		Data: s.Data, Root: s.Root, Allow: s.Allow, Listen: s.Listen, Insecure: s.Insecure, Version: version(), StagedKeep: s.StagedKeep, Traces: s.OTLP.url(),
 	}
 	s.Limits.apply(&c)
 	return c

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/lancerest/lancerest/internal/httpapi"
 	"github.com/lancerest/lancerest/internal/jobs"
 	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/objstore"
 	"github.com/lancerest/lancerest/internal/objstore/local"
 	"github.com/lancerest/lancerest/internal/store"
 	"github.com/lancerest/lancerest/internal/store/sqlstore"
@@ -29,6 +31,8 @@ type Config struct {
 	Data string
 	// Root is the directory under which tables live (default Data/tables). It is made if missing.
 	Root string
+	// Allow are further directories in which tables may live: those to register, and those of a root that was used before.
+	Allow []string
 	// Listen is the address to serve on (default 127.0.0.1:2333; port 0 picks a free one).
 	Listen string
 	// Insecure allows an address that is not loopback although nobody is authenticated.
@@ -71,7 +75,7 @@ const tracesDrain = 5 * time.Second
 // App is a server that has its state open and its address bound. Create it with New, then Run it, then Close it.
 type App struct {
 	config   Config
-	root     lance.Location
+	roots    []lance.Location // the first is where new tables go
 	store    store.Store
 	catalog  *catalog.Catalog
 	runner   *jobs.Runner
@@ -182,7 +186,7 @@ func (a *App) open(ctx context.Context) error {
 		Run: func(ctx context.Context, job store.Job) error { return a.catalog.RunJob(ctx, job) },
 	})
 	a.catalog, err = catalog.New(ctx, catalog.Options{
-		Store: state, Roots: []catalog.Root{{Location: a.root, Objects: objects}}, Notify: a.notify, Wake: a.runner.Wake,
+		Store: state, Roots: a.rootsOn(objects), Notify: a.notify, Wake: a.runner.Wake,
 		MaxBatch: a.config.MaxBatch, StagedKeep: a.config.StagedKeep,
 	})
 	if err != nil {
@@ -203,7 +207,8 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.server = &http.Server{
 		Handler: a.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: a.config.IdleTime, MaxHeaderBytes: a.config.HeaderMax,
-		ErrorLog: slog.NewLogLogger(a.config.Logger.Handler(), slog.LevelWarn),
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(a.config.Logger.Handler(), slog.LevelWarn),
 	}
 	a.listener, err = net.Listen("tcp", a.config.Listen)
 	if err != nil {
@@ -215,20 +220,61 @@ func (a *App) open(ctx context.Context) error {
 // openRoot makes the directories and the root's location, with symbolic links resolved: clients see the same path whichever way
 // the server was told.
 func (a *App) openRoot() error {
-	for _, dir := range []string{a.config.Data, a.config.Root} {
+	root, err := localDir(a.config.Root)
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{a.config.Data, root} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
 	}
-	abs, err := filepath.Abs(a.config.Root)
+	for _, dir := range append([]string{root}, a.config.Allow...) {
+		loc, err := rootLocation(dir)
+		if err != nil {
+			return fmt.Errorf("root %q: %w", dir, err)
+		}
+		a.roots = append(a.roots, loc)
+	}
+	return nil
+}
+
+// rootLocation is the location of a directory that exists.
+func rootLocation(dir string) (lance.Location, error) {
+	dir, err := localDir(dir)
 	if err != nil {
-		return fmt.Errorf("root %q: %w", a.config.Root, err)
+		return lance.Location{}, err
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return lance.Location{}, err
 	}
 	if abs, err = filepath.EvalSymlinks(abs); err != nil {
-		return fmt.Errorf("root %q: %w", a.config.Root, err)
+		return lance.Location{}, err
 	}
-	a.root, err = lance.ParseLocation(filepath.ToSlash(abs))
-	return err
+	return lance.ParseLocation(filepath.ToSlash(abs))
+}
+
+// localDir returns the directory that a root names: as a path, or as a file URI.
+func localDir(root string) (string, error) {
+	scheme, _, ok := strings.Cut(root, "://")
+	if !ok {
+		return root, nil
+	}
+	if !strings.EqualFold(scheme, "file") {
+		return "", fmt.Errorf("root %q: only directories are supported so far; give a path, or a file URI", root)
+	}
+	loc, err := lance.ParseLocation(root)
+	return filepath.FromSlash(loc.Path), err
+}
+
+// rootsOn returns the roots of the catalog on their storage.
+func (a *App) rootsOn(objects objstore.Store) []catalog.Root {
+	roots := make([]catalog.Root, len(a.roots))
+	for i, loc := range a.roots {
+		roots[i] = catalog.Root{Location: loc, Objects: objects}
+	}
+	return roots
 }
 
 // notify logs what happened to tables without anybody asking for it.
@@ -254,7 +300,7 @@ func (a *App) tracesReport(err error) {
 func (a *App) URL() string { return "http://" + a.listener.Addr().String() }
 
 // Root is where new tables go.
-func (a *App) Root() string { return a.root.String() }
+func (a *App) Root() string { return a.roots[0].String() }
 
 // recoverEvery is how often the background looks for transactions that nobody finished.
 const recoverEvery = 30 * time.Second

@@ -41,7 +41,7 @@ func Check(ctx context.Context, config Config, opts catalog.CheckOptions) (catal
 	if err != nil {
 		return catalog.CheckSummary{}, err
 	}
-	a.catalog, err = catalog.New(ctx, catalog.Options{Store: state, Roots: []catalog.Root{{Location: a.root, Objects: objects}}})
+	a.catalog, err = catalog.New(ctx, catalog.Options{Store: state, Roots: a.rootsOn(objects)})
 	if err != nil {
 		return catalog.CheckSummary{}, err
 	}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lancerest/lancerest/api"
@@ -99,7 +100,12 @@ func (c *Catalog) operationStep(ctx context.Context, op api.CommitTableOperation
 	}
 	switch {
 	case op.DeclareTable != nil:
-		return c.declareStep(ctx, op.DeclareTable)
+		s, err := c.declareStep(ctx, op.DeclareTable)
+		if errors.As(err, &s.refusal) && s.refusal.Code == api.CodeInvalidTableState {
+			// The dataset there may be what this very batch has made when it was sent before.
+			err = nil
+		}
+		return s, err
 	case op.CreateTableVersion != nil:
 		return createStep(op.CreateTableVersion.ID, op.CreateTableVersion.StagedVersion)
 	case op.DeleteTableVersions != nil:

@@ -71,6 +71,9 @@ func (c *Catalog) listBranches(ctx context.Context, p place) ([]lance.BranchRef,
 		}
 		refs = append(refs, ref)
 	}
+	if len(refs) == 0 {
+		return nil, p.root.prove(ctx)
+	}
 	slices.SortFunc(refs, func(a, b lance.BranchRef) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	return refs, nil
 }

@@ -17,17 +17,8 @@ import (
 	"time"
 
 	"github.com/lancerest/lancerest/internal/lance"
-	"github.com/lancerest/lancerest/internal/objstore"
 	"github.com/lancerest/lancerest/internal/store"
 )
-
-// Root is a place where tables may live.
-type Root struct {
-	// Location is the directory or prefix under which every table of the root lies.
-	Location lance.Location
-	// Objects is the storage that holds it; its keys are those of Location.Key.
-	Objects objstore.Store
-}
 
 // Options say what a catalog is made of. Store and at least one root are required; zero values of the rest mean the defaults.
 type Options struct {
@@ -94,7 +85,8 @@ type Catalog struct {
 	staged *stagedCleaner
 }
 
-// New opens a catalog on a state that has been migrated. It makes the catalog's secret on first use.
+// New opens a catalog on a state that has been migrated. It makes the catalog's secret on first use, and marks the roots that it has
+// not used before; it fails where a root that it has used is not there, or not allowed any more although tables lie under it.
 func New(ctx context.Context, opts Options) (*Catalog, error) {
 	if opts.Store == nil || len(opts.Roots) == 0 {
 		return nil, errors.New("catalog: a store and at least one root are required")
@@ -116,6 +108,9 @@ func New(ctx context.Context, opts Options) (*Catalog, error) {
 		return nil, fmt.Errorf("load the catalog's secret: %w", err)
 	}
 	c.secret = secret
+	if err := c.openRoots(ctx); err != nil {
+		return nil, err
+	}
 	c.staged = newStagedCleaner(opts.StagedKeep)
 	return c, nil
 }
@@ -128,6 +123,16 @@ func (c *Catalog) Counters() *Counters { return &c.counters }
 
 // Ping reports whether the state can be reached.
 func (c *Catalog) Ping(ctx context.Context) error { return c.store.Ping(ctx) }
+
+// PingStorage reports whether every root is there.
+func (c *Catalog) PingStorage(ctx context.Context) error {
+	for _, r := range c.opts.Roots {
+		if err := r.prove(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Close waits until commits in flight have ended, or ctx ends, and removes the staged manifests that are due. It may be called twice.
 func (c *Catalog) Close(ctx context.Context) error {

@@ -61,6 +61,9 @@ type CheckSummary struct {
 // before it is reported. An error means that the check could not be completed.
 func (c *Catalog) Check(ctx context.Context, opts CheckOptions) (CheckSummary, error) {
 	k := &checker{c: c, opts: opts}
+	if err := c.PingStorage(ctx); err != nil {
+		return k.sum, err
+	}
 	if err := k.pending(ctx); err != nil {
 		return k.sum, err
 	}
@@ -320,6 +323,9 @@ func (k *checker) row(ctx context.Context, cp chainPlace, row, head lance.Versio
 	}
 	key := cp.place.final(cp.chain.Branch, row.Number, row.Scheme)
 	if row.Number != head.Number {
+		if err := k.c.proveTable(ctx, cp); err != nil {
+			return k.found(ctx, k.finding(FindingMissing, cp, row.Number, "its manifest "+key+" is gone, and so is more of the table", ""), nil)
+		}
 		f := k.finding(FindingMissing, cp, row.Number, "its manifest "+key+" is gone, as after a client's cleanup", "mark it pruned")
 		return k.found(ctx, f, func(ctx context.Context) error { return k.c.prune(ctx, cp, []lance.VersionNumber{row.Number}) })
 	}

@@ -29,6 +29,7 @@ type step struct {
 	// For lance.EntryDeclare.
 	location   string // canonical; "" where the server picks one
 	properties map[string]string
+	refusal    *api.Error // what stands in the way, unless the commit is a replay
 
 	// For lance.EntryDeleteVersions: first and last, both included.
 	ranges [][2]lance.VersionNumber

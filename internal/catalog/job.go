@@ -92,6 +92,9 @@ func (c *Catalog) purge(ctx context.Context, p purgePayload) error {
 	if err != nil {
 		return err
 	}
+	if err := at.root.prove(ctx); err != nil {
+		return err
+	}
 	if _, err := at.objects.DeleteTree(ctx, at.dir+"/"); err != nil {
 		return fmt.Errorf("remove %s: %w", p.Location, err)
 	}
@@ -119,6 +122,9 @@ func (c *Catalog) forget(ctx context.Context, id lance.ObjectID) error {
 func (c *Catalog) deleteManifests(ctx context.Context, p manifestsPayload) error {
 	at, err := c.place(p.Location)
 	if err != nil {
+		return err
+	}
+	if err := at.root.prove(ctx); err != nil {
 		return err
 	}
 	prefix := lance.VersionsPrefix(at.dir, p.Branch)

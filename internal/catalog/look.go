@@ -67,6 +67,7 @@ func (c *Catalog) assign(r store.Reader, works []*work, tables []lance.Table, wh
 			now = view{table: planned}
 			overlay[key] = now
 			w.reused = touched
+			w.fault = where.wrap(w, w.refusal)
 		} else if w.kind == lance.EntryDeclare {
 			w.fault = where.wrap(w, tableExists(w.id))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
 )
@@ -14,6 +15,7 @@ import (
 type place struct {
 	objects objstore.Store
 	dir     string // the directory's key
+	root    Root
 }
 
 // final returns the key under which a version's manifest is published.
@@ -34,9 +36,9 @@ func (c *Catalog) place(location string) (place, error) {
 	}
 	root, ok := c.rootOf(loc)
 	if !ok {
-		return place{}, fmt.Errorf("location %q lies in no allowed root", location)
+		return place{}, api.Errorf(api.CodeInvalidTableState, "the table lies at %s, which is in none of the roots that this server may use: allow its root again", location)
 	}
-	return place{objects: root.Objects, dir: loc.Key()}, nil
+	return place{objects: root.Objects, dir: loc.Key(), root: root}, nil
 }
 
 // rootOf returns the allowed root that a location lies strictly inside of.

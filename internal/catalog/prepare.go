@@ -149,7 +149,7 @@ func (c *Catalog) prepareOne(ctx context.Context, w *work, where naming) error {
 	switch {
 	case errors.Is(err, objstore.ErrNotFound):
 		w.absent = true
-		return nil
+		return w.place.root.prove(ctx)
 	case errors.Is(err, objstore.ErrTooLarge):
 		w.fault = where.wrap(w, api.Errorf(api.CodeInvalidInput, "the staged manifest %q has more than %d bytes, the most that is allowed", w.manifestPath, c.opts.MaxManifest))
 		return nil
@@ -260,6 +260,9 @@ func (c *Catalog) forgetDeleted(ctx context.Context, cp chainPlace) error {
 	}
 	if !errors.Is(err, objstore.ErrNotFound) {
 		return storageError("look at the head of branch "+cp.chain.Branch.String(), err)
+	}
+	if err := c.proveTable(ctx, cp); err != nil {
+		return err
 	}
 	return c.update(ctx, func(tx store.Tx) error {
 		now, err := tx.Heads([]lance.Chain{cp.chain})

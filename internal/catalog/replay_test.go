@@ -148,3 +148,29 @@ func TestReplayOfMixedBatch(t *testing.T) {
 	}
 	s.listed(t, tb, 3, 4)
 }
+
+// TestReplayOfADeclarationInAGivenPlace sends a batch again that declared a table in a place of the client's choice: the dataset that
+// stands there is its own. Another batch's is not.
+func TestReplayOfADeclarationInAGivenPlace(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	tb := table{id: []string{"x"}, dir: "tables/given.lance"}
+	sv := s.lake.stage(t, tb, 1)
+	first, err := s.mixed(context.Background(), declareAt("x", tb), createOp(sv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.mixed(context.Background(), declareAt("x", tb), createOp(sv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Errorf("(-first +again):\n%s", diff)
+	}
+	other := table{id: []string{"y"}, dir: tb.dir}
+	_, err = s.mixed(context.Background(), declareAt("y", other), createOp(s.lake.stage(t, other, 1)))
+	wantCode(t, err, api.CodeInvalidTableState, "operations[0]", `table "y"`)
+	if got := s.tables(t); len(got) != 1 {
+		t.Errorf("tables %v", got)
+	}
+}

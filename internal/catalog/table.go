@@ -490,7 +490,7 @@ func (c *Catalog) importable(ctx context.Context, t lance.Table) ([]lance.Versio
 			return nil, err
 		}
 		if b == lance.Main && len(finds) == 0 {
-			return nil, api.Errorf(api.CodeInvalidInput, "location %q holds no Lance table: there is no readable manifest in its %s directory", t.Location, lance.VersionsDir)
+			return nil, p.proven(ctx, api.Errorf(api.CodeInvalidInput, "location %q holds no Lance table: there is no readable manifest in its %s directory", t.Location, lance.VersionsDir))
 		}
 		for _, f := range finds {
 			f.version.Origin = lance.OriginImport

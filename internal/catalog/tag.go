@@ -66,6 +66,9 @@ func tagNames(ctx context.Context, p place, after string) ([]string, error) {
 		}
 	}
 	slices.Sort(names)
+	if len(names) == 0 {
+		return nil, p.root.prove(ctx)
+	}
 	return names, nil
 }
 
@@ -102,7 +105,7 @@ func (c *Catalog) openTag(ctx context.Context, t lance.Table, name string) (lanc
 	}
 	data, info, err := p.objects.Get(ctx, lance.TagKey(p.dir, name), refMax)
 	if errors.Is(err, objstore.ErrNotFound) {
-		return lance.Tag{}, info, api.Errorf(api.CodeTableTagNotFound, "table %q has no tag %q", show(t.Path), name)
+		return lance.Tag{}, info, p.proven(ctx, api.Errorf(api.CodeTableTagNotFound, "table %q has no tag %q", show(t.Path), name))
 	}
 	if err != nil {
 		return lance.Tag{}, info, storageError("read tag "+name, err)

@@ -122,7 +122,7 @@ func (c *Catalog) version(ctx context.Context, t lance.Table, slot lance.Slot) (
 		case err != nil:
 			return row, err
 		case row.Number == 0 && sought:
-			return row, missingVersion(t, slot)
+			return row, cp.place.proven(ctx, missingVersion(t, slot))
 		case row.Number == 0:
 			sought = true
 			err = c.seek(ctx, cp, slot, head)
@@ -285,11 +285,11 @@ func pendingIn(page []lance.Version) int {
 // its own yet; or it does not exist.
 func (c *Catalog) emptyChain(ctx context.Context, t lance.Table, cp chainPlace) error {
 	if cp.chain.Branch == lance.Main {
-		return nil
+		return cp.place.proven(ctx, nil)
 	}
 	_, err := c.readBranch(ctx, cp.place, cp.chain.Branch)
 	if errors.Is(err, objstore.ErrNotFound) {
-		return missingBranch(t, cp.chain.Branch)
+		return cp.place.proven(ctx, missingBranch(t, cp.chain.Branch))
 	}
 	if err != nil {
 		return refError("read the reference of branch "+cp.chain.Branch.String(), err)
@@ -347,12 +347,39 @@ func (c *Catalog) pruneGone(ctx context.Context, cp chainPlace, versions []lance
 			gone = append(gone, v.Number)
 		}
 	}
+	if len(gone) == 0 && !headGone {
+		return nil, nil
+	}
+	if err := c.proveTable(ctx, cp); err != nil {
+		return nil, err
+	}
 	if headGone {
 		if state, err := c.branchState(ctx, cp); err != nil || !state.registered {
 			return []lance.VersionNumber{head.Number}, err
 		}
 	}
 	return gone, c.prune(ctx, cp, gone)
+}
+
+// proveTable sees that a table's storage is there before anything is concluded from an absence in it: its root, and the latest
+// manifest of main, which no client's cleanup removes.
+func (c *Catalog) proveTable(ctx context.Context, cp chainPlace) error {
+	if err := cp.place.root.prove(ctx); err != nil {
+		return err
+	}
+	head, err := c.head(ctx, lance.Chain{Table: cp.chain.Table})
+	if err != nil || head.Number == 0 || head.State != lance.VersionCommitted {
+		return err
+	}
+	key := cp.place.final(lance.Main, head.Number, head.Scheme)
+	_, err = cp.place.objects.Head(ctx, key)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return api.Errorf(api.CodeInvalidTableState, "the manifest of the latest version, %s, is gone: its storage is incomplete, and nothing can be said of older versions until it is restored", key)
+	}
+	if err != nil {
+		return storageError("look at "+key, err)
+	}
+	return nil
 }
 
 // stillThere reports whether a version's manifest is in storage. Where the store calls it another object than when it was published,

@@ -344,10 +344,15 @@ func (h *Handler) ready(ctx context.Context) (int, []byte) {
 		h.opts.Logger.LogAttrs(ctx, slog.LevelError, "not ready", slog.String("component", "state"), slog.String("error", err.Error()))
 		state, status = "unreachable, or of an unexpected schema", http.StatusServiceUnavailable
 	}
+	storage := "ok"
+	if err := h.opts.Catalog.PingStorage(ctx); err != nil {
+		h.opts.Logger.LogAttrs(ctx, slog.LevelError, "not ready", slog.String("component", "storage"), slog.String("error", err.Error()))
+		storage, status = "a root is not there", http.StatusServiceUnavailable
+	}
 	serving := "ok"
 	if h.draining.Load() {
 		serving, status = "shutting down", http.StatusServiceUnavailable
 	}
-	body, _ := marshal(map[string]any{"ready": status == http.StatusOK, "components": map[string]string{"state": state, "serving": serving}})
+	body, _ := marshal(map[string]any{"ready": status == http.StatusOK, "components": map[string]string{"state": state, "storage": storage, "serving": serving}})
 	return status, body
 }

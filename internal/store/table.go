@@ -18,6 +18,8 @@ type TableReader interface {
 	Tables(ids []lance.TableID) ([]lance.Table, error)
 	// TableByID returns the incarnation, whatever its state; Path is set only while it is live. ErrNotFound if the row is gone.
 	TableByID(id lance.ObjectID) (lance.Table, error)
+	// Claimed returns a location claimed by a live or dropped table that equals, contains or lies inside the given one, "" if there is none.
+	Claimed(location string) (string, error)
 	// ListTables returns one page of the live tables directly in a namespace, by name.
 	ListTables(namespace lance.ObjectID, page TablePage) ([]lance.Table, error)
 	// TableNames returns the names of the same tables as ListTables, for a page of names at the cost of the names alone.

@@ -192,7 +192,7 @@ func (t *tx) InsertTable(table lance.Table) error {
 	if err != nil {
 		return fmt.Errorf("insert table %q: %w", table.Path, err)
 	}
-	overlap, err := t.overlap(table.Location)
+	overlap, err := t.Claimed(table.Location)
 	if err != nil {
 		return fmt.Errorf("insert table %q: %w", table.Path, err)
 	}
@@ -227,11 +227,11 @@ func (t *tx) checkName(namespace lance.ObjectID, name string) error {
 	return nil
 }
 
-// overlap returns the claimed location that equals, contains or lies inside the given one, "" if there is none.
-func (t *tx) overlap(location string) (string, error) {
+// Claimed implements store.TableReader.
+func (s reader) Claimed(location string) (string, error) {
 	claim := location + "/"
 	var other string
-	_, err := one(t, neighbours, []any{claim}, func(r row) error {
+	_, err := one(s, neighbours, []any{claim}, func(r row) error {
 		before, after := r.Text(0), r.Text(1)
 		switch {
 		case before != "" && strings.HasPrefix(claim, before):

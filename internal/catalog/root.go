@@ -1,0 +1,134 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// A storage that is away looks like an empty one: of a volume that is not mounted every file is "not found". Nothing may be concluded
+// from an absence before the storage has proven that it is there (case C4). Every root therefore holds a marker, which is written
+// when a catalog first uses the root, and which must be there ever after.
+
+// Marker is the name of the object, right below a root, that proves its presence.
+const Marker = ".lancerest"
+
+// Root is a place where tables may live.
+type Root struct {
+	// Location is the directory or prefix under which every table of the root lies.
+	Location lance.Location
+	// Objects is the storage that holds it; its keys are those of Location.Key.
+	Objects objstore.Store
+}
+
+func (r Root) marker() string {
+	if key := r.Location.Key(); key != "" {
+		return key + "/" + Marker
+	}
+	return Marker
+}
+
+// prove returns nil if the root's marker is there; else the error is of code ServiceUnavailable, never that something does not exist.
+func (r Root) prove(ctx context.Context) error {
+	_, err := r.Objects.Head(ctx, r.marker())
+	if errors.Is(err, objstore.ErrNotFound) {
+		return api.Errorf(api.CodeServiceUnavailable, "the storage at %s is not there: its marker %s is missing; is the volume mounted?", r.Location, Marker)
+	}
+	if err != nil {
+		return storageError("look at the storage at "+r.Location.String(), err)
+	}
+	return nil
+}
+
+// proven turns an absence into the given error, or into the error that the storage is away.
+func (p place) proven(ctx context.Context, absent error) error {
+	if err := p.root.prove(ctx); err != nil {
+		return err
+	}
+	return absent
+}
+
+// rootsMax bounds how many roots a catalog is ever used with.
+const rootsMax = 1000
+
+// openRoots sees that every root that the catalog was ever used with is allowed, or holds no table, and that the allowed ones are
+// there: those known already by their markers; new ones get theirs.
+func (c *Catalog) openRoots(ctx context.Context) error {
+	known, err := c.knownRoots(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range c.opts.Roots {
+		if known[r.Location.String()] {
+			if err := r.prove(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		_, err := r.Objects.PutIfAbsent(ctx, r.marker(), []byte("Lancerest keeps tables here. Without this file it takes the storage for absent.\n"))
+		if err != nil && !errors.Is(err, objstore.ErrExists) {
+			return fmt.Errorf("mark root %s: %w", r.Location, err)
+		}
+		if err := c.rememberRoot(ctx, len(known), r.Location.String()); err != nil {
+			return err
+		}
+		known[r.Location.String()] = true
+	}
+	return nil
+}
+
+func rootKey(i int) string { return "root/" + strconv.Itoa(i) }
+
+// knownRoots reads the roots that the catalog was used with, and refuses to go on where one that holds tables is not allowed any more.
+func (c *Catalog) knownRoots(ctx context.Context) (map[string]bool, error) {
+	known := map[string]bool{}
+	err := c.store.View(ctx, func(r store.Reader) error {
+		clear(known)
+		for i := range rootsMax {
+			location, err := r.Meta(rootKey(i))
+			if errors.Is(err, store.ErrNotFound) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			known[location] = true
+			claimed, err := r.Claimed(location)
+			if err != nil {
+				return err
+			}
+			if claimed != "" && !c.allows(claimed) {
+				return fmt.Errorf("the catalog has tables under %s, such as %s: start with that root, or allow it beside the new one", location, claimed)
+			}
+		}
+		return nil
+	})
+	return known, err
+}
+
+// allows reports whether a location lies inside an allowed root.
+func (c *Catalog) allows(location string) bool {
+	loc, err := lance.ParseLocation(location)
+	if err != nil {
+		return false
+	}
+	_, ok := c.rootOf(loc)
+	return ok
+}
+
+// rememberRoot notes a root under the first free number from the given one on: another server may note one at the same time.
+func (c *Catalog) rememberRoot(ctx context.Context, from int, location string) error {
+	for i := from; i < rootsMax; i++ {
+		err := c.store.Update(ctx, func(tx store.Tx) error { return tx.InsertMeta(rootKey(i), location) })
+		if !errors.Is(err, store.ErrExists) {
+			return err
+		}
+	}
+	return fmt.Errorf("the catalog was used with %d roots; that is the most", rootsMax)
+}
