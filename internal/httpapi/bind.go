@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -111,13 +112,19 @@ func bodyError(err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &mistyped) && mistyped.Field != "":
-		return api.Errorf(api.CodeInvalidInput, "field %q of the body holds a %s, and must hold %s", mistyped.Field, mistyped.Value, kindName(mistyped.Type))
+		return api.Errorf(api.CodeInvalidInput, "field %q of the body holds a %s, and must hold %s", wireName(mistyped.Field), mistyped.Value, kindName(mistyped.Type))
 	case errors.As(err, &mistyped):
 		return api.Errorf(api.CodeInvalidInput, "the body is a JSON %s, and must be %s", mistyped.Value, kindName(mistyped.Type))
 	case errors.As(err, &syntax):
 		return api.Errorf(api.CodeInvalidInput, "the body is not JSON: %v at byte %d", syntax, syntax.Offset)
 	}
 	return api.Errorf(api.CodeInvalidInput, "the body does not fit the operation: %v", err)
+}
+
+// wireName takes out of a field's path what stands for an embedded struct: such a name begins with a capital letter, as no name on the wire does.
+func wireName(path string) string {
+	parts := slices.DeleteFunc(strings.Split(path, "."), func(part string) bool { return part != "" && part[0] >= 'A' && part[0] <= 'Z' })
+	return strings.Join(parts, ".")
 }
 
 // kindName names a type as a person who writes JSON thinks of it.

@@ -15,6 +15,7 @@ type shape struct {
 	required []string
 	fields   map[string]*shape // those that need a look inside
 	element  *shape            // of a list
+	strings  bool              // a map whose values are strings: null is none
 }
 
 // shapeOf returns the shape of a type, nil where nothing in it is required. seen ends the recursion of types that hold themselves.
@@ -25,6 +26,11 @@ func shapeOf(t reflect.Type, seen map[reflect.Type]*shape) *shape {
 	case reflect.Slice:
 		if element := shapeOf(t.Elem(), seen); element != nil {
 			return &shape{element: element}
+		}
+		return nil
+	case reflect.Map:
+		if t.Elem().Kind() == reflect.String {
+			return &shape{strings: true}
 		}
 		return nil
 	case reflect.Struct:
@@ -82,6 +88,14 @@ func (s *shape) check(value json.RawMessage, at string) error {
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(value, &object) != nil {
+		return nil
+	}
+	if s.strings {
+		for name, text := range object {
+			if string(text) == "null" {
+				return api.Errorf(api.CodeInvalidInput, "%q is null, and must be a string", join(at, name))
+			}
+		}
 		return nil
 	}
 	for _, name := range s.required {
