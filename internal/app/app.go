@@ -313,7 +313,7 @@ func (a *App) Run(ctx context.Context) error {
 	wg.Go(func() { a.runner.Run(background) })
 	wg.Go(func() { a.recover(background) })
 	served := make(chan error, 1)
-	go func() { served <- a.server.Serve(a.listener) }()
+	go func() { served <- a.server.Serve(jsonListener{a.listener}) }()
 	var err error
 	select {
 	case err = <-served:

@@ -21,6 +21,7 @@ import (
 // running is a server in this process, with a client of it.
 type running struct {
 	*client.Client
+	url  string
 	stop func()
 }
 
@@ -51,7 +52,7 @@ func serve(t *testing.T, config app.Config) running {
 		}
 	}
 	t.Cleanup(stop)
-	return running{Client: client.New(a.URL(), client.Options{}), stop: stop}
+	return running{Client: client.New(a.URL(), client.Options{}), url: a.URL(), stop: stop}
 }
 
 // commit stages and commits one version of a table.
