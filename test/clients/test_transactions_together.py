@@ -144,3 +144,36 @@ def test_transactions_and_plain_writers_share_a_table(lake: Lake) -> None:
     together([lambda: plain(100), lambda: plain(200), lambda: transactional(300), lambda: transactional(400)])
     assert ids(lake.open("b")) == [0, *range(300, 305), *range(400, 405)]
     assert ids(lake.open("a")) == [0, *range(100, 105), *range(200, 205), *range(300, 305), *range(400, 405)]
+
+
+def test_a_transaction_builds_on_what_bypassed_the_catalog(lake: Lake) -> None:
+    for name in ("a", "b"):
+        lake.write(name, rows(0), mode="create")
+    lance.write_dataset(rows(1), lake.location("a"), mode="append")
+    lake.catalog.transaction(lambda tx: tx.append(lake.id("a"), rows(2)).append(lake.id("b"), rows(2)))
+    assert (ids(lake.open("a")), ids(lake.open("b"))) == ([0, 1, 2], [0, 2])
+    assert lake.versions("a") == [1, 2, 3]
+
+
+def test_transactions_and_bypassing_writers_together_lose_nothing(lake: Lake) -> None:
+    for name in ("a", "b"):
+        lake.write(name, rows(0), mode="create")
+    place = lake.location("a")
+
+    def bypassing() -> None:
+        for i in range(8):
+            lance.write_dataset(rows(100 + i), place, mode="append")
+
+    def transactional(first: int) -> None:
+        mine = lancerest.connect(lake.url)
+        for i in range(4):
+            mine.transaction(
+                lambda tx, i=i: tx.append(lake.id("a"), rows(first + i)).append(lake.id("b"), rows(first + i)),  # type: ignore[misc]
+                retries=200,
+            )
+
+    together([bypassing, lambda: transactional(300), lambda: transactional(400)])
+    pairs = [*range(300, 304), *range(400, 404)]
+    assert ids(lake.open("b")) == [0, *pairs]
+    lake.write("a", rows(1000))  # the catalog learns of bypassing writers at the latest now
+    assert ids(lake.open("a")) == [0, *range(100, 108), *pairs, 1000]
