@@ -13,10 +13,12 @@ import (
 // limits are the flags that bound what requests may use.
 type limits struct {
 	Body       byteSize      `help:"Largest JSON body, before and after decompression." default:"32MiB" env:"BODY"`
+	Bodies     byteSize      `help:"Memory for all JSON bodies that are held at a time." default:"512MiB" env:"BODIES"`
 	Header     byteSize      `help:"Largest head of a request: its URL and its headers." default:"64KiB" env:"HEADER"`
 	Batch      int           `help:"Most entries in one batch." default:"10000" env:"BATCH"`
 	Concurrent int           `help:"Operations at a time." default:"512" env:"CONCURRENT"`
 	Queue      int           `help:"Operations that wait for their turn before others are refused with 503." default:"4096" env:"QUEUE"`
+	QueueTime  time.Duration `help:"Time that an operation waits for its turn before it is refused with 503." default:"30s" env:"QUEUE_TIME"`
 	BodyTime   time.Duration `help:"Time for a JSON body to arrive." default:"1m" env:"BODY_TIME"`
 	ReadTime   time.Duration `help:"Time for an operation that changes nothing." default:"1m" env:"READ_TIME"`
 	WriteTime  time.Duration `help:"Time for an operation that does, up to the point from which it cannot be undone." default:"2m" env:"WRITE_TIME"`
@@ -30,7 +32,7 @@ func (l limits) check() error {
 		flag  string
 		value int64
 	}{
-		{"body", int64(l.Body)}, {"header", int64(l.Header)}, {"batch", int64(l.Batch)}, {"concurrent", int64(l.Concurrent)},
+		{"body", int64(l.Body)}, {"bodies", int64(l.Bodies)}, {"queue-time", int64(l.QueueTime)}, {"header", int64(l.Header)}, {"batch", int64(l.Batch)}, {"concurrent", int64(l.Concurrent)},
 		{"queue", int64(l.Queue)}, {"body-time", int64(l.BodyTime)}, {"read-time", int64(l.ReadTime)},
 		{"write-time", int64(l.WriteTime)}, {"idle-time", int64(l.IdleTime)}, {"drain-time", int64(l.DrainTime)},
 	} {
@@ -46,7 +48,8 @@ func (l limits) check() error {
 
 // apply puts the limits into a server's configuration.
 func (l limits) apply(c *app.Config) {
-	c.Limits.Body, c.Limits.BodyTime = int64(l.Body), l.BodyTime
+	c.Limits.Body, c.Limits.Bodies, c.Limits.BodyTime = int64(l.Body), int64(l.Bodies), l.BodyTime
+	c.Limits.QueueTime = l.QueueTime
 	c.Limits.ReadTime, c.Limits.WriteTime = l.ReadTime, l.WriteTime
 	c.Limits.Concurrent, c.Limits.QueueLength = l.Concurrent, l.Queue
 	c.HeaderMax, c.MaxBatch, c.IdleTime, c.Drain = int(l.Header), l.Batch, l.IdleTime, l.DrainTime

@@ -43,7 +43,7 @@ func TestLimitsDefault(t *testing.T) {
 // TestLimitsGiven holds each flag to the field that it sets.
 func TestLimitsGiven(t *testing.T) {
 	t.Parallel()
-	serve, err := parse("--limits-body=1KiB", "--limits-header=8KiB", "--limits-batch=3", "--limits-concurrent=4", "--limits-queue=5", "--limits-body-time=6s",
+	serve, err := parse("--limits-body=1KiB", "--limits-header=8KiB", "--limits-batch=3", "--limits-bodies=2KiB", "--limits-queue-time=12s", "--limits-concurrent=4", "--limits-queue=5", "--limits-body-time=6s",
 		"--limits-read-time=7s", "--limits-write-time=8s", "--limits-idle-time=9m", "--limits-drain-time=10s", "--staged-keep=11s", "--insecure")
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +53,7 @@ func TestLimitsGiven(t *testing.T) {
 		Drain: 10 * time.Second, StagedKeep: 11 * time.Second,
 	}
 	want.Limits.Body, want.Limits.Concurrent, want.Limits.QueueLength = 1<<10, 4, 5
+	want.Limits.Bodies, want.Limits.QueueTime = 2<<10, 12*time.Second
 	want.Limits.BodyTime, want.Limits.ReadTime, want.Limits.WriteTime = 6*time.Second, 7*time.Second, 8*time.Second
 	if diff := cmp.Diff(want, serve.config()); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)

@@ -302,6 +302,9 @@ func (a *App) URL() string { return "http://" + a.listener.Addr().String() }
 // Root is where new tables go.
 func (a *App) Root() string { return a.roots[0].String() }
 
+// partingTime is how long connections are given to end by themselves once nothing is under way on them.
+const partingTime = 2 * time.Second
+
 // recoverEvery is how often the background looks for transactions that nobody finished.
 const recoverEvery = 30 * time.Second
 
@@ -331,7 +334,13 @@ func (a *App) stop(served <-chan error) error {
 	a.handler.Drain()
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.Drain)
 	defer cancel()
-	err := errors.Join(a.handler.Wait(ctx), a.server.Shutdown(ctx))
+	err := a.handler.Wait(ctx)
+	// What is left are connections on which nothing is under way: idle, or sending a request that would be refused.
+	parting, done := context.WithTimeout(ctx, partingTime)
+	defer done()
+	if a.server.Shutdown(parting) != nil {
+		err = errors.Join(err, a.server.Close())
+	}
 	if s := <-served; !errors.Is(s, http.ErrServerClosed) {
 		err = errors.Join(err, s)
 	}

@@ -28,6 +28,7 @@ type binder struct {
 	required *shape // what a JSON body must hold
 	query    []queryField
 	limits   Limits
+	bodies   *bodyBytes
 }
 
 // queryField is a field of a request struct that travels in the query.
@@ -36,9 +37,9 @@ type queryField struct {
 	index []int
 }
 
-func newBinder(op api.Operation, limits Limits) *binder {
+func newBinder(op api.Operation, limits Limits, bodies *bodyBytes) *binder {
 	t := reflect.TypeOf(op.Request)
-	b := &binder{op: op, request: t, limits: limits}
+	b := &binder{op: op, request: t, limits: limits, bodies: bodies}
 	for _, f := range reflect.VisibleFields(t) {
 		if name := f.Tag.Get("query"); name != "" {
 			b.query = append(b.query, queryField{name: name, index: f.Index})
@@ -66,18 +67,18 @@ func (b *binder) bind(w http.ResponseWriter, r *http.Request, m match, delimiter
 			err = b.bindBody(body, request)
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, body, err
 		}
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, nil, api.Errorf(api.CodeInvalidInput, "the query is malformed: %v", err)
+		return nil, body, api.Errorf(api.CodeInvalidInput, "the query is malformed: %v", err)
 	}
 	if err := b.bindQuery(query, request.Elem()); err != nil {
-		return nil, nil, err
+		return nil, body, err
 	}
 	if err := b.bindPath(m, delimiter, request); err != nil {
-		return nil, nil, err
+		return nil, body, err
 	}
 	return request.Interface(), body, nil
 }
@@ -152,6 +153,7 @@ func (b *binder) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 		return nil, nil
 	}
 	var src io.Reader = http.MaxBytesReader(w, r.Body, b.limits.Body)
+	count := &countedReader{bodies: b.bodies}
 	switch encoding := strings.ToLower(r.Header.Get("Content-Encoding")); encoding {
 	case "", "identity":
 	case "gzip":
@@ -163,8 +165,13 @@ func (b *binder) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	default:
 		return nil, edge(http.StatusUnsupportedMediaType, "Content-Encoding %q is not supported: send gzip, or the body as it is", encoding)
 	}
-	body, err := io.ReadAll(io.LimitReader(src, b.limits.Body+1))
+	count.Reader = io.LimitReader(src, b.limits.Body+1)
+	body, err := io.ReadAll(count)
+	if err != nil {
+		b.bodies.free(len(body))
+	}
 	if err == nil && int64(len(body)) > b.limits.Body {
+		b.bodies.free(len(body))
 		err = &http.MaxBytesError{Limit: b.limits.Body}
 	}
 	if err != nil {
@@ -177,7 +184,10 @@ func (b *binder) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 func (b *binder) bodyUnread(err error) error {
 	var tooLarge *http.MaxBytesError
 	var corrupt flate.CorruptInputError
+	var known *api.Error
 	switch {
+	case errors.As(err, &known):
+		return known
 	case errors.As(err, &tooLarge):
 		return edge(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, the most that is allowed", b.limits.Body)
 	case errors.Is(err, os.ErrDeadlineExceeded):

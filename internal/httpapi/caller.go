@@ -34,12 +34,12 @@ const contextHeader = "x-lance-ctx-"
 const mappedHeader = "header."
 
 // contextOf gathers a request's context: what the body says, x-lance-ctx-<key> headers, and as header.<name> every header that is
-// the caller's own (specification, Context). The body wins. Secrets are left out wherever they stand.
+// the caller's own (specification, Context). The body wins. What by its name may be a secret is left out wherever it stands.
 func contextOf(h http.Header, body map[string]string) map[string]string {
 	all := map[string]string{}
 	folded := map[string]bool{}
 	for key, value := range body {
-		if name, mapped := cutFold(key, mappedHeader); mapped && secretHeader(name) {
+		if secretName(key) {
 			continue
 		}
 		all[key] = value
@@ -49,12 +49,12 @@ func contextOf(h http.Header, body map[string]string) map[string]string {
 		lower := strings.ToLower(name)
 		key, plain := strings.CutPrefix(lower, contextHeader)
 		if !plain {
-			if transportHeader(lower) || secretHeader(lower) {
+			if transportHeader(lower) {
 				continue
 			}
 			key = mappedHeader + lower
 		}
-		if key != "" && !folded[key] {
+		if key != "" && !folded[key] && !secretName(key) {
 			all[key] = values[0]
 		}
 	}
@@ -62,14 +62,6 @@ func contextOf(h http.Header, body map[string]string) map[string]string {
 		return nil
 	}
 	return all
-}
-
-// cutFold is strings.CutPrefix without regard to case.
-func cutFold(s, prefix string) (string, bool) {
-	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
-		return s, false
-	}
-	return s[len(prefix):], true
 }
 
 // transportHeader reports whether a header belongs to HTTP itself and says nothing of the caller's purpose.
@@ -83,10 +75,13 @@ func transportHeader(lower string) bool {
 	return strings.HasPrefix(lower, "sec-") || strings.HasPrefix(lower, "x-forwarded-") || strings.HasPrefix(lower, "if-")
 }
 
-// secretHeader reports whether a header may hold a secret.
-func secretHeader(name string) bool {
-	lower := strings.ToLower(name)
-	for _, mark := range []string{"auth", "cookie", "token", "secret", "password", "passwd", "credential", "api-key", "apikey", "api_key", "access-key", "signature", "private"} {
+// authors keeps who wrote something apart from who is authorized.
+var authors = strings.NewReplacer("authoriz", "authoriz", "authoris", "authoriz", "author", "writer")
+
+// secretName reports whether a header, or a key of the context, may hold a secret.
+func secretName(name string) bool {
+	lower := authors.Replace(strings.ToLower(name))
+	for _, mark := range []string{"auth", "cookie", "token", "secret", "password", "passwd", "credential", "api-key", "apikey", "api_key", "access-key", "access_key", "signature", "private"} {
 		if strings.Contains(lower, mark) {
 			return true
 		}

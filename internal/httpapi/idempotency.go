@@ -84,6 +84,15 @@ func (h *Handler) performKeyed(ctx context.Context, k *keyed, a *answer, perform
 		}
 	}
 	kept := h.opts.Catalog.KeepAnswer(context.WithoutCancel(ctx), store.Answer{Key: k.key, Fingerprint: k.fingerprint, Status: status, Body: string(body)})
+	if err != nil && errors.Is(kept, catalog.ErrAnswered) {
+		// Another server was asked the same, carried it out, and is why it failed here.
+		if done, err := h.repeat(ctx, k, a); done || err != nil {
+			return err
+		}
+	}
+	if errors.Is(kept, catalog.ErrAnswered) {
+		kept = nil // by the transaction of the effect
+	}
 	return errors.Join(err, kept)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -46,6 +45,7 @@ type Handler struct {
 	metrics  http.Handler // nil where nothing is counted
 	places   *places
 	keys     keyLocks
+	bodies   *bodyBytes
 	draining atomic.Bool
 	inFlight sync.WaitGroup
 	entering sync.RWMutex // held to enter, so that Wait sees all who did
@@ -70,13 +70,13 @@ func New(opts Options) (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the OpenAPI document: %w", err)
 	}
-	h := &Handler{opts: opts, binders: map[string]*binder{}, document: document, places: newPlaces(opts.Limits)}
+	h := &Handler{opts: opts, binders: map[string]*binder{}, document: document, places: newPlaces(opts.Limits), bodies: &bodyBytes{most: opts.Limits.Bodies}}
 	if opts.Metrics != nil {
 		h.metrics = promhttp.HandlerFor(opts.Metrics.Registry(), promhttp.HandlerOpts{})
 	}
 	table := rows(opts.Catalog, opts.Engine)
 	for _, row := range table {
-		h.binders[row.op.Name] = newBinder(row.op, opts.Limits)
+		h.binders[row.op.Name] = newBinder(row.op, opts.Limits, h.bodies)
 	}
 	h.router = newRouter(table)
 	return h, nil
@@ -104,20 +104,27 @@ func (h *Handler) Wait(ctx context.Context) error {
 	}
 }
 
-// enter counts an operation as under way, unless the handler is draining.
-func (h *Handler) enter() bool {
+// enter counts an operation as under way until its answer is written, unless the handler is draining, and takes a place for it.
+func (h *Handler) enter(ctx context.Context, a *answer) (func(), error) {
 	h.entering.RLock()
-	defer h.entering.RUnlock()
-	if h.draining.Load() {
-		return false
+	if a.entered = !h.draining.Load(); a.entered {
+		h.inFlight.Add(1)
 	}
-	h.inFlight.Add(1)
-	return true
+	h.entering.RUnlock()
+	if !a.entered {
+		return nil, shuttingDown()
+	}
+	return h.places.take(ctx)
+}
+
+func shuttingDown() error {
+	return api.Errorf(api.CodeServiceUnavailable, "the server is shutting down and takes no new requests; nothing was done; try again")
 }
 
 // answer is what a request came to.
 type answer struct {
 	request   string // the id of the request
+	entered   bool   // it counts as under way
 	arrived   time.Time
 	status    int
 	body      []byte
@@ -144,6 +151,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(a.status)
 	} else {
 		writeJSON(w, a.status, a.body)
+	}
+	if a.entered {
+		h.inFlight.Done() // only now: a server that stops waits for answers to be written
 	}
 	took := time.Since(a.arrived)
 	h.count(a, took)
@@ -221,11 +231,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *answer) {
 	if h.serveBeside(r, a) {
 		return
 	}
-	if !h.enter() {
-		a.err = api.Errorf(api.CodeServiceUnavailable, "the server is shutting down and takes no new requests; try again")
+	if h.draining.Load() {
+		a.err = shuttingDown()
 		return
 	}
-	defer h.inFlight.Done()
 	m, err := h.router.find(r.Method, r.URL.EscapedPath())
 	if err != nil {
 		a.err = err
@@ -237,12 +246,6 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *answer) {
 		ctx, a.span = h.opts.Traces.Start(r.Context(), a.operation, a.arrived, r.Header.Get)
 		r = r.WithContext(ctx)
 	}
-	leave, err := h.places.take(r.Context())
-	if err != nil {
-		a.err = err
-		return
-	}
-	defer leave()
 	a.err = h.perform(w, r, m, a)
 }
 
@@ -252,9 +255,34 @@ func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *an
 	ctx, cancel := h.opts.Limits.begin(r, m.row.op)
 	defer cancel()
 	request, body, err := h.binders[m.row.op.Name].bind(w, r, m, d.delimiter)
+	defer h.bodies.free(len(body))
 	if err != nil {
 		return err
 	}
+	// A place is taken only now: callers who send slowly, or nothing, must not keep others from theirs (case J7).
+	leave, err := h.enter(ctx, a)
+	if err != nil {
+		return err
+	}
+	err = h.call(ctx, r, called{match: m, dialect: d, request: request, body: body}, a)
+	leave()
+	if err != nil && m.row.op.Body == api.ArrowBody {
+		h.opts.Limits.drain(w, r)
+	}
+	return err
+}
+
+// called is a request that has been decoded.
+type called struct {
+	match
+	dialect dialect
+	request any
+	body    []byte
+}
+
+// call performs an operation and encodes its answer.
+func (h *Handler) call(ctx context.Context, r *http.Request, q called, a *answer) error {
+	request, m, d := q.request, q.match, q.dialect
 	if t, ok := request.(interface{ AsTarget() *api.Target }); ok {
 		a.target = t.AsTarget().ID
 	}
@@ -273,7 +301,7 @@ func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *an
 		text, err := encode(response, d)
 		return m.row.op.Success, text, err
 	}
-	k, err := keyedRequest(r, m.row.op, principal, body)
+	k, err := keyedRequest(r, m.row.op, principal, q.body)
 	if err != nil {
 		return err
 	}
@@ -282,21 +310,10 @@ func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *an
 	}
 	response, err := perform(ctx)
 	if err != nil {
-		drain(r.Body, m.row.op.Body)
 		return err
 	}
 	a.status, a.body, err = encoded(response)
 	return err
-}
-
-// drainMax is how much of an Arrow stream that nobody wants is read before the answer: clients that send first and read later
-// would otherwise see a broken connection instead of it.
-const drainMax = 64 << 20
-
-func drain(body io.Reader, kind api.BodyKind) {
-	if kind == api.ArrowBody {
-		_, _ = io.CopyN(io.Discard, body, drainMax)
-	}
 }
 
 // encode writes an answer as JSON. LanceDB's SDK wants the tags bare (client contract, fact 101).
