@@ -21,6 +21,8 @@ type published struct {
 	// published: the transaction cannot be completed (C10).
 	foreign bool
 	gone    bool
+	// blocked is the name under which something stands that is no object and so can neither be read nor replaced: a directory, say.
+	blocked string
 }
 
 // publishAttempts bounds how often the contents of aborted transactions are removed from one slot before giving up for now.
@@ -88,7 +90,7 @@ func (c *Catalog) publishOne(ctx context.Context, e lance.Entry, data []byte) (p
 			return there, err
 		}
 	}
-	return published{}, fmt.Errorf("%s keeps changing", final)
+	return published{foreign: true, blocked: final}, nil
 }
 
 // settled looks at what stands under a final name. It is done if that is the entry's own content, put there by a helper, or

@@ -43,6 +43,10 @@ func (c *Catalog) finish(ctx context.Context, t *lance.Transaction, d driven) (*
 			return nil, err
 		}
 		for i, p := range done {
+			if p.blocked != "" {
+				return c.abort(ctx, t, done, defeat{index: i, refusal: api.Errorf(api.CodeInvalidTableState,
+					"something that is no object stands under the final name %s, and nothing of the commit was kept: remove it", p.blocked)})
+			}
 			if p.foreign {
 				return c.abort(ctx, t, done, defeat{index: i})
 			}
