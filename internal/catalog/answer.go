@@ -66,14 +66,14 @@ func (c *Catalog) Answer(ctx context.Context, key string) (store.Answer, bool, e
 }
 
 // KeepAnswer puts an answer on record that was not kept with an effect: that of a failure, or of an operation whose effect is in
-// storage. One that is there already stays.
+// storage. The error is ErrAnswered where the key has an answer, which stays.
 func (c *Catalog) KeepAnswer(ctx context.Context, a store.Answer) error {
 	err := c.update(ctx, func(tx store.Tx) error {
 		a.CreatedAt = tx.Now()
 		return tx.InsertAnswer(a)
 	})
 	if errors.Is(err, store.ErrExists) {
-		return nil
+		return ErrAnswered
 	}
 	return err
 }
