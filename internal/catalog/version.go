@@ -264,12 +264,42 @@ func (c *Catalog) versionPage(ctx context.Context, t lance.Table, branch lance.B
 			}
 			continue
 		}
+		if !sought && reaches(page, head, want) {
+			sought = true
+			more, err := c.adoptNext(ctx, cp, head)
+			if err != nil {
+				return nil, err
+			}
+			if more {
+				continue
+			}
+		}
 		gone, err := c.pruneGone(ctx, cp, page, head)
 		if err != nil || len(gone) == 0 {
 			return page, err
 		}
 	}
 	return nil, tooBusy(t)
+}
+
+// reaches reports whether a page holds the head of its chain, or ends the chain in another way.
+func reaches(page []lance.Version, head lance.Version, want store.VersionPage) bool {
+	return len(page) < want.Limit || page[0].Number == head.Number || page[len(page)-1].Number == head.Number
+}
+
+// adoptNext looks whether storage has the version after the head, as after a writer that went past the catalog, and adopts the chain
+// if it does: who asks for the latest version gets what such a writer made (C9). It costs one look at one name.
+func (c *Catalog) adoptNext(ctx context.Context, cp chainPlace, head lance.Version) (bool, error) {
+	key := cp.place.final(cp.chain.Branch, head.Number+1, head.Scheme)
+	_, err := cp.place.objects.Head(ctx, key)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, storageError("look at "+key, err)
+	}
+	n, err := c.adopt(ctx, cp)
+	return n > 0, err
 }
 
 func pendingIn(page []lance.Version) int {
