@@ -19,12 +19,16 @@ const (
 	JobForget = "forget_table"
 	// JobDeleteManifests removes the manifests of versions that were deleted by request.
 	JobDeleteManifests = "delete_manifests"
+	// JobDropDetached removes the detached versions that a transaction attached, some time after: what they hold has numbers of their own.
+	JobDropDetached = "drop_detached"
 	// JobCleanAborted removes what an aborted transaction had published (C10).
 	JobCleanAborted = "clean_aborted"
 )
 
 // jobKinds returns all kinds.
-func jobKinds() []string { return []string{JobPurge, JobForget, JobDeleteManifests, JobCleanAborted} }
+func jobKinds() []string {
+	return []string{JobPurge, JobForget, JobDeleteManifests, JobDropDetached, JobCleanAborted}
+}
 
 // abortGrace is how long after an abort its objects are looked for once more: by then writes that were under way have landed.
 const abortGrace = 30 * time.Second
@@ -57,6 +61,8 @@ func (c *Catalog) RunJob(ctx context.Context, job store.Job) error {
 		return runJob(ctx, job, func(ctx context.Context, p forgetPayload) error { return c.forget(ctx, p.Table) })
 	case JobDeleteManifests:
 		return runJob(ctx, job, c.deleteManifests)
+	case JobDropDetached:
+		return c.dropDetached(ctx, lance.TransactionID(job.Payload))
 	case JobCleanAborted:
 		return c.cleanAborted(ctx, lance.TransactionID(job.Payload))
 	}
@@ -134,6 +140,51 @@ func (c *Catalog) deleteManifests(ctx context.Context, p manifestsPayload) error
 		}
 	}
 	return nil
+}
+
+// detachedKeep is how long a detached version outlives its being attached, for those who still read it by its number (C13).
+const detachedKeep = time.Hour
+
+// dropDetached removes the manifests and the rows of the detached versions that a transaction attached.
+func (c *Catalog) dropDetached(ctx context.Context, id lance.TransactionID) error {
+	var t lance.Transaction
+	err := c.store.View(ctx, func(r store.Reader) (err error) {
+		t, err = r.Transaction(id)
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range t.Entries {
+		number, attached := detachedOf(e)
+		if !attached {
+			continue
+		}
+		at, err := c.place(e.Location)
+		if err != nil {
+			return err
+		}
+		if err := at.objects.Delete(ctx, at.final(e.Branch, number, lance.SchemeV2)); err != nil {
+			return fmt.Errorf("remove detached version %d of table %q: %w", number, show(e.Path), err)
+		}
+		err = c.store.Update(ctx, func(tx store.Tx) error {
+			_, err := tx.MarkVersions(slotOf(e).Chain, number, number, lance.VersionDeleted, 1)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// detachedOf returns the number of the detached version that an entry attaches.
+func detachedOf(e lance.Entry) (lance.VersionNumber, bool) {
+	number, _, final := lance.ParseManifestName(e.Staged)
+	return number, e.Kind == lance.EntryCreateVersion && final && number.Detached() && number != e.Version
 }
 
 func (c *Catalog) cleanAborted(ctx context.Context, id lance.TransactionID) error {

@@ -90,6 +90,9 @@ func (c *Catalog) resolve(ctx context.Context, t *lance.Transaction, done []publ
 		if err == nil && !was {
 			err = errNotPending
 		}
+		if err == nil && slices.ContainsFunc(t.Entries, attaches) {
+			err = tx.InsertJob(store.Job{ID: newObjectID(), Kind: JobDropDetached, Payload: string(t.ID), RunAt: tx.Now().Add(detachedKeep)})
+		}
 		if err != nil || d.kept == nil {
 			return err
 		}
@@ -109,6 +112,11 @@ func (c *Catalog) resolve(ctx context.Context, t *lance.Transaction, done []publ
 	}
 	c.wake(e.queued)
 	return e.finished(), nil, nil
+}
+
+func attaches(e lance.Entry) bool {
+	_, attached := detachedOf(e)
+	return attached
 }
 
 // endOf reports a transaction that somebody else has ended.
