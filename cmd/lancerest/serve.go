@@ -58,6 +58,7 @@ func (s *serveCommand) config() app.Config {
 
 // Run serves until the process is told to stop.
 func (s *serveCommand) Run(ctx context.Context) error {
+	growHeap()
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
 		return err
