@@ -19,24 +19,22 @@ type conn struct {
 	body   []byte
 }
 
-// answerMax bounds the wait for one answer: a server that hangs ends the run with an error.
+// answerMax is how long an answer may take beyond the time that a connection is for: a server that hangs ends the run with an error.
 const answerMax = 60 * time.Second
 
-func dial(address string) (*conn, error) {
+// dial opens a connection to be used for so long.
+func dial(address string, use time.Duration) (*conn, error) {
 	c, err := net.DialTimeout("tcp", address, answerMax)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{net: c, reader: bufio.NewReaderSize(c, 32<<10)}, nil
+	return &conn{net: c, reader: bufio.NewReaderSize(c, 32<<10)}, c.SetDeadline(time.Now().Add(use + answerMax))
 }
 
 func (c *conn) close() { _ = c.net.Close() }
 
 // do sends a whole request and reads the answer. The body is valid until the next call.
 func (c *conn) do(request []byte) (status int, body []byte, err error) {
-	if err := c.net.SetDeadline(time.Now().Add(answerMax)); err != nil {
-		return 0, nil, err
-	}
 	if _, err := c.net.Write(request); err != nil {
 		return 0, nil, err
 	}

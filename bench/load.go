@@ -33,7 +33,7 @@ func (c cell) rate(units int) float64 {
 func load(ctx context.Context, address string, sources []source, duration time.Duration) (cell, error) {
 	conns := make([]*conn, len(sources))
 	for i := range conns {
-		c, err := dial(address)
+		c, err := dial(address, duration)
 		if err != nil {
 			return cell{}, err
 		}

@@ -54,6 +54,9 @@ func parse(args []string) (options, error) {
 	if o.rounds < 1 || o.clients < 1 || o.tables < 1 {
 		return o, errors.New("-rounds, -clients and -tables must be at least 1")
 	}
+	if max(o.tables, o.large) > loadedMost {
+		return o, fmt.Errorf("-tables and -large may be at most %d", loadedMost)
+	}
 	return o, nil
 }
 

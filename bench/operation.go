@@ -57,7 +57,13 @@ const (
 )
 
 // loaded is the name of the table with the given number among those that a catalog is loaded with.
-func loaded(i int) string { return fmt.Sprintf("t%07d", i) }
+func loaded(i int) string {
+	digits := strconv.Itoa(loadedMost + i)
+	return "t" + digits[1:]
+}
+
+// loadedMost is above every such number, so that all names are of one length.
+const loadedMost = 10_000_000
 
 func path(table, operation string) string {
 	return "/v1/table/" + namespace + "%24" + table + "/" + operation + query

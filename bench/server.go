@@ -184,7 +184,7 @@ func moduleDir() (string, error) {
 
 // call sends one request that must succeed, on a connection of its own.
 func (t *target) call(r []byte) ([]byte, error) {
-	c, err := dial(t.address)
+	c, err := dial(t.address, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (t *target) fillThroughTheWire(ctx context.Context) error {
 
 // refuses reports whether the server answers a batch with an error, and its text.
 func (t *target) refuses() (string, error) {
-	c, err := dial(t.address)
+	c, err := dial(t.address, 0)
 	if err != nil {
 		return "", err
 	}
