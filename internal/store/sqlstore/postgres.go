@@ -71,8 +71,6 @@ const (
 const (
 	// maxAttempts bounds how often an Update runs that loses against others; with the pauses between them they take some seconds.
 	maxAttempts = 40
-	// aloneFrom is the attempt from which on an Update of this process runs alone, so that it loses against other replicas only.
-	aloneFrom = 4
 	// maxLost bounds how often an Update runs whose connection breaks before COMMIT was sent.
 	maxLost = 4
 	// grace is how much longer than the server an answer is waited for.
@@ -164,12 +162,15 @@ func (p *Postgres) Update(ctx context.Context, fn func(store.Tx) error) error {
 		}
 	}
 	for run := 1; ; run++ {
-		err := p.inTurn(run, func() error { return p.attempt(s, fn, commit) })
+		err := p.attempt(s, fn, commit)
 		if err == nil || !s.again(err, run) {
 			return finally(err, run)
 		}
 		p.retries.Add(1)
-		if !errors.Is(err, errRunAgain) {
+		if run == 1 {
+			p.turns.losers.Lock()
+			defer p.turns.losers.Unlock()
+		} else {
 			time.Sleep(pause(run))
 		}
 	}
@@ -183,21 +184,9 @@ func finally(err error, runs int) error {
 	return err
 }
 
-// inTurn runs an attempt beside others of this process, or alone where it has lost several times.
-func (p *Postgres) inTurn(run int, attempt func() error) error {
-	if run < aloneFrom {
-		p.turns.alone.RLock()
-		defer p.turns.alone.RUnlock()
-	} else {
-		p.turns.alone.Lock()
-		defer p.turns.alone.Unlock()
-	}
-	return attempt()
-}
-
 // pause is how long to wait before the attempt after the given one: by chance, so that replicas that met do not meet again.
 func pause(run int) time.Duration {
-	return rand.N(min(time.Millisecond<<min(run, 8), 200*time.Millisecond))
+	return rand.N(time.Millisecond << min(run, 8))
 }
 
 // ending says what becomes of an attempt that succeeded.

@@ -12,8 +12,9 @@ import (
 type turns struct {
 	// queue has an element for each Update that runs or waits, running one for each that runs.
 	queue, running chan struct{}
-	// alone is held for reading by an Update that runs beside others and for writing by one that runs alone.
-	alone sync.RWMutex
+	// losers is held by an Update that lost against another transaction, until it is through. Where all meet on the same rows most
+	// of the turns wait for it, so that few meet at once; where few meet nobody waits.
+	losers sync.Mutex
 }
 
 func newTurns(writers, queueLength int) *turns {
