@@ -12,6 +12,7 @@ import (
 
 type checkCommand struct {
 	Data      string        `help:"Directory of the catalog's state." default:"./lancerest-data" env:"LANCEREST_DATA" placeholder:"DIR"`
+	State     string        `help:"PostgreSQL database that keeps the state, as given to serve." env:"LANCEREST_STATE" placeholder:"postgres://USER:PASSWORD@HOST/DATABASE"`
 	Root      string        `help:"Directory under which tables live; the default is tables inside the data directory." env:"LANCEREST_ROOT" placeholder:"DIR"`
 	Allow     []string      `help:"Further directory in which tables lie; may be repeated." env:"LANCEREST_ALLOW" placeholder:"DIR"`
 	Repair    bool          `help:"Mend what can be mended without losing anything; otherwise nothing is changed."`
@@ -20,7 +21,7 @@ type checkCommand struct {
 
 // Run compares the catalog with storage, and exits with 1 if anything stays wrong.
 func (k *checkCommand) Run(ctx context.Context) error {
-	sum, err := app.Check(ctx, app.Config{Data: k.Data, Root: k.Root, Allow: k.Allow, Version: version()}, catalog.CheckOptions{
+	sum, err := app.Check(ctx, app.Config{Data: k.Data, State: k.State, Root: k.Root, Allow: k.Allow, Version: version()}, catalog.CheckOptions{
 		Repair: k.Repair, StagedAge: k.StagedAge, Report: report,
 	})
 	if err != nil {

@@ -52,6 +52,7 @@ func TestLimitsGiven(t *testing.T) {
 		Data: serve.Data, Listen: "127.0.0.1:2333", Insecure: true, Version: version(), MaxBatch: 3, HeaderMax: 8 << 10, IdleTime: 9 * time.Minute,
 		Drain: 10 * time.Second, StagedKeep: 11 * time.Second,
 	}
+	want.StatePool = app.Defaults().StatePool
 	want.Limits.Body, want.Limits.Concurrent, want.Limits.QueueLength = 1<<10, 4, 5
 	want.Limits.Bodies, want.Limits.QueueTime = 2<<10, 12*time.Second
 	want.Limits.BodyTime, want.Limits.ReadTime, want.Limits.WriteTime = 6*time.Second, 7*time.Second, 8*time.Second

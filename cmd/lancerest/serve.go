@@ -14,6 +14,7 @@ import (
 
 type serveCommand struct {
 	Data       string        `help:"Directory of the catalog's state (catalog.db) and, unless --root says otherwise, of the tables." default:"./lancerest-data" env:"LANCEREST_DATA" placeholder:"DIR"`
+	State      string        `help:"PostgreSQL database (15 or newer) that keeps the state instead of the data directory; any number of servers may share it." env:"LANCEREST_STATE" placeholder:"postgres://USER:PASSWORD@HOST/DATABASE"`
 	Root       string        `help:"Directory under which tables live; the default is tables inside the data directory." env:"LANCEREST_ROOT" placeholder:"DIR"`
 	Allow      []string      `help:"Further directory in which tables may be registered or declared, and those of an earlier --root go on; may be repeated." env:"LANCEREST_ALLOW" placeholder:"DIR"`
 	Listen     string        `help:"Address to serve on." default:"127.0.0.1:2333" env:"LANCEREST_LISTEN" placeholder:"ADDR"`
@@ -21,7 +22,16 @@ type serveCommand struct {
 	LogLevel   string        `help:"What to log: debug, info (a line a request), warn or error." enum:"debug,info,warn,error" default:"warn" env:"LANCEREST_LOG_LEVEL"`
 	StagedKeep time.Duration `help:"Time that a staged manifest outlives the commit that published it, so that the commit can be completed again if its object is lost." default:"10s" env:"LANCEREST_STAGED_KEEP"`
 	Limits     limits        `embed:"" prefix:"limits-" envprefix:"LANCEREST_LIMITS_"`
+	Pool       statePool     `embed:"" prefix:"state-" envprefix:"LANCEREST_STATE_"`
 	OTLP       otlp          `embed:"" prefix:"otlp-" envprefix:"OTEL_EXPORTER_OTLP_"`
+}
+
+// statePool are the flags of the database of the state.
+type statePool struct {
+	Connections      int           `help:"Connections to the database of --state." default:"16" env:"CONNECTIONS"`
+	StatementTimeout time.Duration `help:"Time after which the database gives up on a statement." default:"30s" env:"STATEMENT_TIMEOUT"`
+	LockTimeout      time.Duration `help:"Time after which a statement no longer waits for another transaction." default:"5s" env:"LOCK_TIMEOUT"`
+	SlowStatement    time.Duration `help:"Time from which a statement is logged." default:"1s" env:"SLOW_STATEMENT"`
 }
 
 // otlp are the flags of the collector of traces. OpenTelemetry's other variables (OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_SAMPLER and so
@@ -50,7 +60,10 @@ func (s *serveCommand) Validate() error {
 // config is the server that the flags describe.
 func (s *serveCommand) config() app.Config {
 	c := app.Config{
-		Data: s.Data, Root: s.Root, Allow: s.Allow, Listen: s.Listen, Insecure: s.Insecure, Version: version(), StagedKeep: s.StagedKeep, Traces: s.OTLP.url(),
+		Data: s.Data, State: s.State, Root: s.Root, Allow: s.Allow, Listen: s.Listen, Insecure: s.Insecure, Version: version(), StagedKeep: s.StagedKeep, Traces: s.OTLP.url(),
+	}
+	c.StatePool = app.StatePool{
+		MaxConns: s.Pool.Connections, StatementTimeout: s.Pool.StatementTimeout, LockTimeout: s.Pool.LockTimeout, SlowStatement: s.Pool.SlowStatement,
 	}
 	s.Limits.apply(&c)
 	return c
@@ -71,5 +84,8 @@ func (s *serveCommand) Run(ctx context.Context) error {
 	}
 	fmt.Printf("lancerest %s listening on %s; tables live under %s\n", version(), a.URL(), a.Root())
 	fmt.Printf("connect from Python: lancedb.connect_namespace(\"rest\", {\"uri\": %q})\n", a.URL())
+	if where := a.State(); where != "" {
+		fmt.Println("state in " + where + ", which other servers may share")
+	}
 	return errors.Join(a.Run(ctx), a.Close())
 }

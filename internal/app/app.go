@@ -29,6 +29,11 @@ import (
 type Config struct {
 	// Data is the directory of the state, and of tables unless Root says otherwise (default "lancerest-data"). It is made if missing.
 	Data string
+	// State is the address of a PostgreSQL database that keeps the state instead of Data, "postgres://…": any number of servers with
+	// the same Root may share it.
+	State string
+	// StatePool says how that database is used; zero values mean its defaults.
+	StatePool StatePool
 	// Root is the directory under which tables live (default Data/tables). It is made if missing.
 	Root string
 	// Allow are further directories in which tables may live: those to register, and those of a root that was used before.
@@ -91,7 +96,7 @@ type App struct {
 // here and not a line in the log later. On an error nothing stays open.
 func New(ctx context.Context, config Config) (*App, error) {
 	setDefaults(&config)
-	if err := errors.Join(checkListen(config), checkLimits(config)); err != nil {
+	if err := errors.Join(checkListen(config), checkLimits(config), checkState(config)); err != nil {
 		return nil, err
 	}
 	a := &App{config: config}
@@ -132,6 +137,7 @@ func setDefaults(c *Config) {
 	if c.Drain == 0 {
 		c.Drain = 30 * time.Second
 	}
+	c.StatePool.setDefaults()
 }
 
 // checkLimits refuses what would make a server that nobody can use. The limits of requests are checked by package httpapi.
@@ -172,7 +178,7 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.openRoot(); err != nil {
 		return err
 	}
-	state, err := sqlstore.OpenSQLite(ctx, sqlstore.Options{Path: filepath.Join(a.config.Data, "catalog.db")})
+	state, err := openState(ctx, a.config)
 	if err != nil {
 		return err
 	}
@@ -224,7 +230,11 @@ func (a *App) openRoot() error {
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{a.config.Data, root} {
+	dirs := []string{a.config.Data, root}
+	if onPostgres(a.config) {
+		dirs = dirs[1:]
+	}
+	for _, dir := range dirs {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
@@ -304,6 +314,14 @@ func (a *App) Root() string { return a.roots[0].String() }
 
 // partingTime is how long connections are given to end by themselves once nothing is under way on them.
 const partingTime = 2 * time.Second
+
+// State names the database of the state, "" for the file in the data directory.
+func (a *App) State() string {
+	if p, ok := a.store.(*sqlstore.Postgres); ok {
+		return p.String()
+	}
+	return ""
+}
 
 // recoverEvery is how often the background looks for transactions that nobody finished.
 const recoverEvery = 30 * time.Second

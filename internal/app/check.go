@@ -2,35 +2,28 @@ package app
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/lancerest/lancerest/internal/catalog"
 	"github.com/lancerest/lancerest/internal/objstore/local"
-	"github.com/lancerest/lancerest/internal/store/sqlstore"
 )
 
 // besideAge is how long a transaction may be pending under a running server before it counts as left behind.
 const besideAge = 3 * time.Minute
 
 // Check compares the catalog of a configuration with its storage, also beside a running server. Where none runs, every pending
-// transaction is one that a server left behind.
+// transaction is one that a server left behind; of a shared state nobody knows whether one runs.
 func Check(ctx context.Context, config Config, opts catalog.CheckOptions) (catalog.CheckSummary, error) {
 	setDefaults(&config)
-	path := filepath.Join(config.Data, "catalog.db")
-	if _, err := os.Stat(path); err != nil {
-		return catalog.CheckSummary{}, fmt.Errorf("there is no catalog in %s: %w", config.Data, err)
+	if err := checkState(config); err != nil {
+		return catalog.CheckSummary{}, err
 	}
-	state, err := sqlstore.OpenSQLite(ctx, sqlstore.Options{Path: path, Readers: 2})
-	if errors.Is(err, sqlstore.ErrLocked) {
-		opts.PendingAge = max(opts.PendingAge, besideAge)
-		state, err = sqlstore.OpenSQLite(ctx, sqlstore.Options{Path: path, Readers: 2, Beside: true})
-	}
+	state, beside, err := openStateBeside(ctx, config)
 	if err != nil {
 		return catalog.CheckSummary{}, err
+	}
+	if beside {
+		opts.PendingAge = max(opts.PendingAge, besideAge)
 	}
 	a := &App{config: config, store: state}
 	defer a.Close()

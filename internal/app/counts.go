@@ -2,12 +2,11 @@ package app
 
 import (
 	"github.com/lancerest/lancerest/internal/catalog"
-	"github.com/lancerest/lancerest/internal/store/sqlstore"
 	"github.com/lancerest/lancerest/internal/telemetry"
 )
 
 // counts are the counters of a server that metrics show.
-func counts(c *catalog.Catalog, state *sqlstore.SQLite) []telemetry.Count {
+func counts(c *catalog.Catalog, state state) []telemetry.Count {
 	n := c.Counters()
 	return []telemetry.Count{
 		{Name: "lancerest_commits_total", Help: "Commits that this server reserved and saw through.", Value: telemetry.CountOf(&n.Commits)},
@@ -21,5 +20,6 @@ func counts(c *catalog.Catalog, state *sqlstore.SQLite) []telemetry.Count {
 		{Name: "lancerest_removed_objects_total", Help: "Objects of aborted transactions met in a slot and removed.", Value: telemetry.CountOf(&n.Zombies)},
 		{Name: "lancerest_state_groups_total", Help: "Groups of updates that the state committed at once.", Value: func() float64 { return float64(state.Stats().Groups) }},
 		{Name: "lancerest_state_updates_total", Help: "Updates in those groups.", Value: func() float64 { return float64(state.Stats().Updates) }},
+		{Name: "lancerest_state_retries_total", Help: "Updates that met another one in the database and ran again.", Value: func() float64 { return float64(state.Stats().Retries) }},
 	}
 }

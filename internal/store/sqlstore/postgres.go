@@ -91,10 +91,15 @@ func OpenPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	}
 	p := &Postgres{options: o, pool: pool, turns: newTurns(o.Writers, o.QueueLength)}
 	if err := p.prepare(ctx); err != nil {
-		where := config.ConnConfig
-		return nil, errors.Join(fmt.Errorf("open catalog in database %q at %s:%d: %w", where.Database, where.Host, where.Port, err), p.Close())
+		return nil, errors.Join(fmt.Errorf("open catalog in %s: %w", p, err), p.Close())
 	}
 	return p, nil
+}
+
+// String names the database for a person, without its password.
+func (p *Postgres) String() string {
+	c := p.pool.Config().ConnConfig
+	return fmt.Sprintf("database %q at %s:%d", c.Database, c.Host, c.Port)
 }
 
 func (o *PostgresOptions) setDefaults() {

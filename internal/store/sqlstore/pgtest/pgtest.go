@@ -53,32 +53,51 @@ type Cluster struct {
 // Start starts a cluster that is stopped and removed when t ends, and dies with this process. It ends t if it cannot.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
-	bin, err := binaries()
+	c, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{bin: bin, options: o}
-	// Not t.TempDir: its parent is closed to the server's user.
-	if c.dir, err = os.MkdirTemp("", "lancerest-pg-"); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
-		if err := errors.Join(c.stop(), os.RemoveAll(c.dir)); err != nil {
+		if err := c.Close(); err != nil {
 			t.Errorf("stop PostgreSQL: %v", err)
 		}
 	})
-	if err := c.disown(); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.initialize(); err != nil {
-		t.Fatalf("make a PostgreSQL cluster: %v", err)
-	}
-	if err := c.serve(t.Context()); err != nil {
-		log, _ := os.ReadFile(filepath.Join(c.dir, "log"))
-		t.Fatalf("start PostgreSQL: %v\n%s", err, log)
-	}
 	return c
 }
+
+// Open is Start for what is no test: whoever calls it calls Close.
+func Open(ctx context.Context, o Options) (*Cluster, error) {
+	bin, err := binaries()
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{bin: bin, options: o}
+	// Not a test's own directory: its parent is closed to the server's user.
+	if c.dir, err = os.MkdirTemp("", "lancerest-pg-"); err != nil {
+		return nil, err
+	}
+	if err := c.open(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *Cluster) open(ctx context.Context) error {
+	if err := c.disown(); err != nil {
+		return err
+	}
+	if err := c.initialize(); err != nil {
+		return fmt.Errorf("make a PostgreSQL cluster: %w", err)
+	}
+	if err := c.serve(ctx); err != nil {
+		log, _ := os.ReadFile(filepath.Join(c.dir, "log"))
+		return fmt.Errorf("start PostgreSQL: %w\n%s", err, log)
+	}
+	return nil
+}
+
+// Close stops the server and removes everything.
+func (c *Cluster) Close() error { return errors.Join(c.stop(), os.RemoveAll(c.dir)) }
 
 // binaries returns the folder of the newest installed server that is supported.
 func binaries() (string, error) {
@@ -234,6 +253,7 @@ func (c *Cluster) stop() error {
 		return err
 	}
 	<-c.exited // it reports how it was ended
+	c.process = nil
 	return nil
 }
 
@@ -243,7 +263,6 @@ func (c *Cluster) Kill(t testing.TB) {
 	if err := c.stop(); err != nil {
 		t.Fatalf("kill PostgreSQL: %v", err)
 	}
-	c.process = nil
 }
 
 // Restart starts the server again on its port, after Kill.
