@@ -372,6 +372,9 @@ func (k *checker) foreign(ctx context.Context, cp chainPlace, there listed, head
 			return err
 		}
 		if row.Number != 0 {
+			if err := k.pruned(ctx, cp, row); err != nil {
+				return err
+			}
 			continue
 		}
 		finds, err := k.c.inspect(ctx, cp, []objstore.Info{there.final[v]}, asItIs)
@@ -398,6 +401,19 @@ func (k *checker) foreign(ctx context.Context, cp chainPlace, there listed, head
 		}
 	}
 	return nil
+}
+
+// pruned finds a version that was marked pruned and whose very manifest is there, as after a restore from a backup.
+func (k *checker) pruned(ctx context.Context, cp chainPlace, row lance.Version) error {
+	if row.State != lance.VersionPruned {
+		return nil
+	}
+	there, err := k.c.stillThere(ctx, cp, row)
+	if err != nil || !there {
+		return err
+	}
+	f := k.finding(FindingForeign, cp, row.Number, "it counts as cleaned up, and its manifest is there", "show it again")
+	return k.found(ctx, f, func(ctx context.Context) error { return k.c.restore(ctx, row.Slot) })
 }
 
 // leftovers looks for staged manifests that no row needs and that are too old to be about to be committed (case H12).

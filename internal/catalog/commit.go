@@ -93,6 +93,9 @@ const commitRounds = 50
 // look → prepare → reserve → publish → resolve → answer.
 func (c *Catalog) commit(ctx context.Context, req commitRequest) (*outcome, error) {
 	where := req.where
+	if err := checkMap("context", req.context); err != nil {
+		return nil, err
+	}
 	adopted := map[lance.Chain]bool{}
 	var works []*work
 	for range commitRounds {
@@ -115,6 +118,7 @@ func (c *Catalog) commit(ctx context.Context, req commitRequest) (*outcome, erro
 		}
 		switch {
 		case v.outcome != nil:
+			c.wake(true) // a batch that was applied at once may have queued jobs
 			return v.outcome, nil
 		case len(v.pending) > 0:
 			if err = c.helpAll(ctx, v.pending); err != nil && v.same {

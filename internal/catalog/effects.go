@@ -166,8 +166,7 @@ func (e *effects) deregister(entry lance.Entry) error {
 	return insertJob(e.tx, JobForget, forgetPayload{Table: entry.Table})
 }
 
-// deleteVersions marks versions deleted and queues the removal of their manifests. The latest of a chain is never deleted: readers
-// would fall back to an older one, and writers could not find the next number.
+// deleteVersions marks versions deleted and queues the removal of their manifests. The latest of a chain is never deleted.
 func (e *effects) deleteVersions(entry lance.Entry) (int64, error) {
 	chain := lance.Chain{Table: entry.Table, Branch: entry.Branch}
 	heads, err := e.tx.Heads([]lance.Chain{chain})
@@ -180,12 +179,11 @@ func (e *effects) deleteVersions(entry lance.Entry) (int64, error) {
 		return 0, nil
 	}
 	var count int64
+	if e.refusal = latestDeleted(entry.Ranges, head.Number, entry.Branch); e.refusal != nil {
+		return 0, nil
+	}
 	for _, r := range entry.Ranges {
 		last := r[1]
-		if head.Number != 0 && r[0] <= head.Number && last >= head.Number {
-			e.refusal = api.Errorf(api.CodeInvalidTableState, "version %d is the latest of %s and cannot be deleted: end the range before it, or drop the table", head.Number, entry.Branch)
-			return 0, nil
-		}
 		for r[0] <= last {
 			marked, err := e.tx.MarkVersions(chain, r[0], last, lance.VersionDeleted, deleteChunk)
 			if err != nil {
@@ -212,7 +210,7 @@ func (e *effects) queueManifests(entry lance.Entry, marked []lance.Version) erro
 	}
 	payload := manifestsPayload{Table: entry.Table, Location: entry.Location, Branch: entry.Branch}
 	for _, v := range marked {
-		payload.Names = append(payload.Names, lance.ManifestName(v.Number, v.Scheme))
+		payload.Versions = append(payload.Versions, deletedVersion{Number: v.Number, Scheme: v.Scheme, Digest: hexDigest(v.Digest)})
 	}
 	e.queued = true
 	return insertJob(e.tx, JobDeleteManifests, payload)

@@ -2,12 +2,14 @@ package catalog
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/objstore"
 	"github.com/lancerest/lancerest/internal/store"
 )
 
@@ -46,10 +48,17 @@ type forgetPayload struct {
 }
 
 type manifestsPayload struct {
-	Table    lance.ObjectID `json:"table"`
-	Location string         `json:"location"`
-	Branch   lance.Branch   `json:"branch,omitempty"`
-	Names    []string       `json:"names"`
+	Table    lance.ObjectID   `json:"table"`
+	Location string           `json:"location"`
+	Branch   lance.Branch     `json:"branch,omitempty"`
+	Versions []deletedVersion `json:"versions"`
+}
+
+// deletedVersion is a version whose manifest is to be removed, if it still is this one.
+type deletedVersion struct {
+	Number lance.VersionNumber `json:"number"`
+	Scheme lance.NamingScheme  `json:"scheme"`
+	Digest string              `json:"digest"`
 }
 
 // RunJob performs one job. An error means that it is to be tried again later.
@@ -123,8 +132,9 @@ func (c *Catalog) forget(ctx context.Context, id lance.ObjectID) error {
 	return nil
 }
 
-// deleteManifests removes manifests by name. A table that was dropped meanwhile is purged whole; one that was deregistered, or
-// registered anew, still has these versions deleted: the request came before.
+// deleteManifests removes the manifests of deleted versions. By now another may stand in such a place, of a branch or a table that
+// was made anew there: only the very content that was deleted goes. A version to which a tag or a branch was made to refer just as it was
+// deleted comes back instead.
 func (c *Catalog) deleteManifests(ctx context.Context, p manifestsPayload) error {
 	at, err := c.place(p.Location)
 	if err != nil {
@@ -133,11 +143,45 @@ func (c *Catalog) deleteManifests(ctx context.Context, p manifestsPayload) error
 	if err := at.root.prove(ctx); err != nil {
 		return err
 	}
-	prefix := lance.VersionsPrefix(at.dir, p.Branch)
-	for _, name := range p.Names {
-		if err := at.objects.Delete(ctx, prefix+name); err != nil {
-			return fmt.Errorf("remove %s: %w", prefix+name, err)
+	for _, v := range p.Versions {
+		names, err := c.referred(ctx, lance.Table{Location: p.Location}, p.Branch, [][2]lance.VersionNumber{{v.Number, v.Number}})
+		if err != nil {
+			return err
 		}
+		if len(names) > 0 {
+			err = c.restore(ctx, lance.Slot{Chain: lance.Chain{Table: p.Table, Branch: p.Branch}, Number: v.Number})
+		} else {
+			err = c.removeContent(ctx, at, at.final(p.Branch, v.Number, v.Scheme), v.Digest)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restore makes a deleted or pruned version a committed one again.
+func (c *Catalog) restore(ctx context.Context, slot lance.Slot) error {
+	return c.store.Update(ctx, func(tx store.Tx) error {
+		_, err := tx.RestoreVersion(slot)
+		return err
+	})
+}
+
+// removeContent removes an object if it holds the given content.
+func (c *Catalog) removeContent(ctx context.Context, at place, key, digest string) error {
+	data, info, err := at.objects.Get(ctx, key, c.opts.MaxManifest)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return nil
+	}
+	if err == nil && hexDigest(sha256.Sum256(data)) != digest {
+		return nil
+	}
+	if err == nil {
+		err = at.objects.DeleteIf(ctx, key, info.ETag)
+	}
+	if err != nil && !errors.Is(err, objstore.ErrChanged) {
+		return fmt.Errorf("remove %s: %w", key, err)
 	}
 	return nil
 }

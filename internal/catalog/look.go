@@ -116,10 +116,10 @@ func (c *Catalog) locate(w *work, where naming) error {
 		return fmt.Errorf("place of table %q: %w", show(w.id), err)
 	}
 	w.place = p
+	w.slot = lance.Slot{Chain: lance.Chain{Table: w.table.ID, Branch: w.branch}, Number: w.version}
 	if w.kind != lance.EntryCreateVersion {
 		return nil
 	}
-	w.slot = lance.Slot{Chain: lance.Chain{Table: w.table.ID, Branch: w.branch}, Number: w.version}
 	if e := w.checkManifestPath(); e != nil {
 		w.fault = where.wrap(w, e)
 	}

@@ -253,18 +253,34 @@ func (j *judge) checkNumbers() error {
 	if err != nil || len(j.v.pending) > 0 {
 		return err
 	}
-	for _, w := range j.creates {
-		if w.version.Detached() {
-			continue
-		}
+	for _, w := range j.works {
 		head := heads[w.slot.Chain]
-		if e := w.checkNumber(head); e != nil {
-			j.v.refusal = j.where.wrap(w, e)
-			cp := w.chainPlace()
-			j.v.behind = &cp
-			return nil
+		switch {
+		case w.kind == lance.EntryDeleteVersions:
+			if e := latestDeleted(w.ranges, head.number, w.branch); e != nil {
+				j.v.refusal = j.where.wrap(w, e)
+				return nil
+			}
+		case w.kind == lance.EntryCreateVersion && !w.version.Detached():
+			if e := w.checkNumber(head); e != nil {
+				j.v.refusal = j.where.wrap(w, e)
+				cp := w.chainPlace()
+				j.v.behind = &cp
+				return nil
+			}
+			heads[w.slot.Chain] = headNumber{number: w.version, own: true}
 		}
-		heads[w.slot.Chain] = headNumber{number: w.version, own: true}
+	}
+	return nil
+}
+
+// latestDeleted refuses ranges that hold the latest version of a chain: readers would fall back to an older one, and writers could
+// not find the next number.
+func latestDeleted(ranges [][2]lance.VersionNumber, head lance.VersionNumber, b lance.Branch) *api.Error {
+	for _, r := range ranges {
+		if head != 0 && r[0] <= head && head <= r[1] {
+			return api.Errorf(api.CodeInvalidTableState, "version %d is the latest of %s and cannot be deleted: end the range before it, or drop the table", head, b)
+		}
 	}
 	return nil
 }
@@ -278,7 +294,10 @@ type headNumber struct {
 func (j *judge) headsOf() (map[lance.Chain]headNumber, error) {
 	heads := map[lance.Chain]headNumber{}
 	var chains []lance.Chain
-	for _, w := range j.creates {
+	for _, w := range j.works {
+		if w.kind != lance.EntryCreateVersion && w.kind != lance.EntryDeleteVersions {
+			continue
+		}
 		if _, seen := heads[w.slot.Chain]; !seen {
 			heads[w.slot.Chain] = headNumber{}
 			chains = append(chains, w.slot.Chain)

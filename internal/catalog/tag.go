@@ -140,7 +140,7 @@ func (c *Catalog) CreateTableTag(ctx context.Context, req *api.CreateTableTagReq
 	if err != nil {
 		return nil, storageError("write tag "+tag.Name, err)
 	}
-	return &api.CreateTableTagResponse{}, nil
+	return &api.CreateTableTagResponse{}, c.keepTagged(ctx, t, tag)
 }
 
 // UpdateTableTag lets a tag name another version. Errors: 1, 4, 8, 11, 13, 14 (somebody else changed it meanwhile), 22.
@@ -169,7 +169,17 @@ func (c *Catalog) UpdateTableTag(ctx context.Context, req *api.UpdateTableTagReq
 	if err != nil {
 		return nil, storageError("write tag "+req.Tag, err)
 	}
-	return &api.UpdateTableTagResponse{}, nil
+	return &api.UpdateTableTagResponse{}, c.keepTagged(ctx, t, tag)
+}
+
+// keepTagged brings a version back that was deleted while a tag was given to it: its manifest goes only after the tags were looked
+// at once more.
+func (c *Catalog) keepTagged(ctx context.Context, t lance.Table, tag lance.Tag) error {
+	row, err := c.rowIn(ctx, lance.Slot{Chain: lance.Chain{Table: t.ID, Branch: tag.Branch}, Number: tag.Version})
+	if err != nil || row.State == lance.VersionCommitted {
+		return err
+	}
+	return c.restore(ctx, row.Slot)
 }
 
 // tagFor makes the tag that a request asks for, after seeing that its version exists.

@@ -40,6 +40,8 @@ type VersionWriter interface {
 	// MarkVersions moves the committed versions of a chain numbered from first to last, both included, to VersionPruned or
 	// VersionDeleted and returns them as they were, at most limit of them.
 	MarkVersions(chain lance.Chain, first, last lance.VersionNumber, state lance.VersionState, limit int) ([]lance.Version, error)
+	// RestoreVersion makes a pruned or deleted version a committed one again, and reports whether it was one.
+	RestoreVersion(slot lance.Slot) (bool, error)
 	// RemoveChain removes every row of a chain: the branch was deleted in storage and its name may begin anew.
 	RemoveChain(chain lance.Chain) error
 }

@@ -71,6 +71,8 @@ LIMIT $5`
 
 	markVersion = `UPDATE versions SET state = $4 WHERE table_id = $1 AND branch = $2 AND version = $3 AND state = 1`
 
+	restoreVersion = `UPDATE versions SET state = 1 WHERE table_id = $1 AND branch = $2 AND version = $3 AND state IN (2, 3)`
+
 	removeChain = `DELETE FROM versions WHERE table_id = $1 AND branch = $2`
 )
 
@@ -264,6 +266,15 @@ func (t *tx) MarkVersions(
 		return nil, fmt.Errorf("mark versions %d to %d of table %d, branch %s: %w", first, last, chain.Table, chain.Branch, err)
 	}
 	return marked, nil
+}
+
+// RestoreVersion implements store.VersionWriter.
+func (t *tx) RestoreVersion(slot lance.Slot) (bool, error) {
+	n, err := change(t, restoreVersion, int64(slot.Chain.Table), string(slot.Chain.Branch), int64(slot.Number))
+	if err != nil {
+		return false, fmt.Errorf("restore version %d of table %d, branch %s: %w", slot.Number, slot.Chain.Table, slot.Chain.Branch, err)
+	}
+	return n > 0, nil
 }
 
 // RemoveChain implements store.VersionWriter.

@@ -219,6 +219,15 @@ func (suite) markVersions(h *harness) {
 	}
 	h.equal("versions", h.versions(slots...), all)
 	h.equal("branch", h.heads(branchChain)[0].State, lance.VersionCommitted)
+	restore := func(slot lance.Slot) bool {
+		return wrote(h, func(tx store.Tx) (bool, error) { return tx.RestoreVersion(slot) })
+	}
+	h.equal("restore a deleted one", restore(all[1].Slot), true)
+	h.equal("restore a pruned one", restore(all[5].Slot), true)
+	h.equal("restore a committed one", restore(all[0].Slot), false)
+	h.equal("restore a pending one", restore(all[3].Slot), false)
+	all[1].State, all[5].State = lance.VersionCommitted, lance.VersionCommitted
+	h.equal("versions after restoring", h.versions(slots...), all)
 }
 
 func (h *harness) heads(chains ...lance.Chain) []lance.Version {
