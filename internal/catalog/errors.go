@@ -87,6 +87,9 @@ func storageError(what string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", what, err) // the caller's doing, not the storage's
 	}
+	if errors.Is(err, objstore.ErrInvalidKey) {
+		return withCause(api.Errorf(api.CodeInvalidInput, "%s: the storage cannot have an object of that name", what), err)
+	}
 	if errors.Is(err, objstore.ErrDenied) {
 		return withCause(api.Errorf(api.CodePermissionDenied, "%s: the storage refuses the catalog access", what), err)
 	}

@@ -25,6 +25,21 @@ func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "
 // said reports whether an optional flag was given as true.
 func said(flag *bool) bool { return flag != nil && *flag }
 
+// mapMax bounds the bytes of the keys and values of one map that callers give: properties, metadata, context.
+const mapMax = 64 << 10
+
+// checkMap refuses a map that is larger than what is kept with tables and versions. The error is of code InvalidInput.
+func checkMap(field string, m map[string]string) error {
+	size := 0
+	for key, value := range m {
+		size += len(key) + len(value)
+	}
+	if size > mapMax {
+		return api.Errorf(api.CodeInvalidInput, "%s holds %d bytes, and at most %d are allowed: keep larger things in the table itself", field, size, mapMax)
+	}
+	return nil
+}
+
 func ptr[T any](v T) *T { return &v }
 
 // filled returns m, never nil: clients refuse null where a map belongs.

@@ -18,6 +18,9 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 	if err != nil {
 		return nil, err
 	}
+	if err := checkMap("properties", req.Properties); err != nil {
+		return nil, err
+	}
 	if len(id) == 0 {
 		if mode == "ExistOk" {
 			return &api.CreateNamespaceResponse{Properties: map[string]string{}}, nil

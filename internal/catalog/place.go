@@ -90,6 +90,11 @@ func (c *Catalog) givenLocation(given string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	for segment := range strings.SplitSeq(loc.Key(), "/") {
+		if len(segment) > lance.MaxNameBytes {
+			return "", fmt.Errorf("location %q has a directory name of %d bytes: at most %d are allowed", given[:80]+"…", len(segment), lance.MaxNameBytes)
+		}
+	}
 	if _, ok := c.rootOf(loc); !ok {
 		roots := make([]string, len(c.opts.Roots))
 		for i, r := range c.opts.Roots {

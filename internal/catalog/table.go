@@ -118,7 +118,10 @@ func (c *Catalog) DeclareTable(ctx context.Context, req *api.DeclareTableRequest
 // declareStep checks the request to declare a table.
 func (c *Catalog) declareStep(ctx context.Context, req *api.DeclareTableRequest) (step, error) {
 	s := step{kind: lance.EntryDeclare, id: req.ID, properties: req.Properties}
-	if err := checkTableID(s.id); err != nil || req.Location == nil {
+	if err := checkTableID(s.id); err != nil {
+		return s, err
+	}
+	if err := checkMap("properties", req.Properties); err != nil || req.Location == nil {
 		return s, err
 	}
 	var err error
@@ -381,6 +384,9 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 	}
 	mode, err := choose("mode", req.Mode, "Create", "Overwrite")
 	if err != nil {
+		return nil, err
+	}
+	if err := checkMap("properties", req.Properties); err != nil {
 		return nil, err
 	}
 	location, err := c.givenLocation(req.Location)

@@ -127,6 +127,9 @@ func (c *Catalog) AlterTransaction(ctx context.Context, req *api.AlterTransactio
 				return err
 			}
 		}
+		if err := checkMap("the transaction's properties", t.Properties); err != nil {
+			return err
+		}
 		if err := tx.AlterTransaction(t.ID, t.Status, t.Properties); err != nil {
 			return err
 		}

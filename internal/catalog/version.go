@@ -50,6 +50,9 @@ func createStep(id lance.TableID, v api.StagedVersion) (step, error) {
 	if err := checkTableID(id); err != nil {
 		return s, err
 	}
+	if err := checkMap("metadata", v.Metadata); err != nil {
+		return s, err
+	}
 	if v.Version == 0 {
 		return s, api.Errorf(api.CodeInvalidInput, "version 0 does not exist: versions begin at 1, detached ones are negative")
 	}
@@ -214,25 +217,38 @@ func (c *Catalog) ListTableVersions(ctx context.Context, req *api.ListTableVersi
 	if err != nil {
 		return nil, err
 	}
-	page, err := c.versionPage(ctx, t, branch, store.VersionPage{
-		After: lance.VersionNumber(cur.After), Limit: limit + 1, Descending: said(req.Descending),
-	})
-	if err != nil {
-		return nil, err
-	}
-	page, more := cut(page, limit)
-	resp := &api.ListTableVersionsResponse{Versions: make([]api.TableVersion, 0, len(page))}
-	for _, v := range page {
-		wire, err := c.wireVersion(t, v)
+	resp := &api.ListTableVersionsResponse{Versions: []api.TableVersion{}}
+	more := true
+	for size := 0; more && len(resp.Versions) < limit && size < pageBytes; {
+		want := min(limit-len(resp.Versions), versionChunk)
+		page, err := c.versionPage(ctx, t, branch, store.VersionPage{
+			After: lance.VersionNumber(cur.After), Limit: want + 1, Descending: said(req.Descending),
+		})
 		if err != nil {
 			return nil, err
 		}
-		resp.Versions = append(resp.Versions, wire)
-		cur.After = int64(v.Number)
+		page, more = cut(page, want)
+		for _, v := range page {
+			wire, err := c.wireVersion(t, v)
+			if err != nil {
+				return nil, err
+			}
+			resp.Versions = append(resp.Versions, wire)
+			cur.After = int64(v.Number)
+			for key, value := range v.Metadata {
+				size += len(key) + len(value)
+			}
+		}
 	}
 	resp.PageToken, err = c.closeCursor(cur, more)
 	return resp, err
 }
+
+// versionChunk is how many versions a list reads at a time, and pageBytes how much metadata ends a page before its limit.
+const (
+	versionChunk = 500
+	pageBytes    = 4 << 20
+)
 
 // versionPage reads one page of a chain's committed versions, after finishing what is pending on it and marking those whose
 // manifests are gone (C7, C9).
