@@ -117,6 +117,14 @@ func (r *Runner) one(ctx context.Context, job store.Job) {
 		if failed == nil {
 			return tx.DeleteJob(job.ID)
 		}
+		if ctx.Err() != nil {
+			// The server stops: that is no failure of the job, and the next server may begin with it at once.
+			if err := tx.DeleteJob(job.ID); err != nil {
+				return err
+			}
+			job.RunAt = tx.Now()
+			return tx.InsertJob(job)
+		}
 		return tx.RetryJob(job.ID, failed.Error(), tx.Now().Add(pause(job.Attempts)))
 	})
 	for _, e := range []error{failed, err} {
