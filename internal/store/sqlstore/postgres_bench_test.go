@@ -72,7 +72,7 @@ func commitNext(tx store.Tx, chains []lance.Chain) error {
 		return err
 	}
 	for i := range heads {
-		heads[i].Number++
+		heads[i].Slot = lance.Slot{Chain: chains[i], Number: heads[i].Number + 1}
 		heads[i].Timestamp = tx.Now()
 	}
 	return tx.InsertVersions(heads)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -38,6 +40,7 @@ func (o *PostgresOptions) poolConfig() (*pgxpool.Config, error) {
 		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	c.OnNotice = keepCommitWarning
+	config.BeforeConnect = withoutCancelRequests
 	for name, value := range map[string]string{
 		"application_name":                    "lancerest",
 		"statement_timeout":                   milliseconds(o.StatementTimeout),
@@ -53,6 +56,23 @@ func (o *PostgresOptions) poolConfig() (*pgxpool.Config, error) {
 		}
 	}
 	return config, nil
+}
+
+// withoutCancelRequests keeps the driver from asking the server to cancel what a connection that it gives up was doing. A commit that waits
+// for its standby would stop waiting and be seen; everything else ends by itself, for every statement is short.
+func withoutCancelRequests(_ context.Context, c *pgx.ConnConfig) error {
+	dial, connected := c.DialFunc, &atomic.Bool{}
+	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if connected.Load() {
+			return nil, errors.New("cancel requests are not sent")
+		}
+		return dial(ctx, network, addr)
+	}
+	c.AfterConnect = func(context.Context, *pgconn.PgConn) error {
+		connected.Store(true)
+		return nil
+	}
+	return nil
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -3,31 +3,64 @@
 package sqlstore_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/store"
 	"github.com/lancerest/lancerest/internal/store/sqlstore"
 	"github.com/lancerest/lancerest/internal/store/sqlstore/pgtest"
 	"github.com/lancerest/lancerest/internal/store/storetest"
 )
 
+// TestPostgres runs everything that needs a server on one cluster.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Options{})
 	storetest.Run(t, func(t *testing.T, o storetest.Options) store.Store {
 		t.Helper()
-		po := sqlstore.PostgresOptions{URL: schema(t, cluster, o.Dir), RunTwice: o.RunTwice, QueueLength: o.QueueLength, Now: o.Now, Writers: o.Writers}
-		return openPostgres(t, po)
+		return openPostgres(t, sqlstore.PostgresOptions{
+			URL: schema(t, cluster, o.Dir), RunTwice: o.RunTwice, Writers: o.Writers, QueueLength: o.QueueLength, Now: o.Now,
+		})
 	})
+	for name, test := range map[string]func(t *testing.T, cluster *pgtest.Cluster){
+		"one name over three replicas":      oneName,
+		"opposite orders over two replicas": oppositeOrders,
+		"ten replicas migrate together":     migrateTogether,
+		"open refuses a newer schema":       newerSchema,
+		"open refuses to lose commits":      asynchronousCommit,
+		"open beside":                       openBeside,
+		"a standing statement gives up":     statementTimeout,
+		"slow statements are told":          slowStatements,
+		"statements scan nothing":           postgresPlans,
+		"connection lost before COMMIT":     lostBeforeCommit,
+		"connection lost in COMMIT":         lostInCommit,
+		"backend killed in COMMIT":          killedInCommit,
+		"a URL that cannot be used":         badURL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, cluster)
+		})
+	}
 }
 
 // schema returns the address of a schema that belongs to a name, which may be long.
 func schema(t testing.TB, cluster *pgtest.Cluster, name string) string {
 	t.Helper()
+	return cluster.Schema(t, schemaName(name))
+}
+
+func schemaName(name string) string {
 	sum := sha256.Sum256([]byte(name))
-	return cluster.Schema(t, hex.EncodeToString(sum[:12]))
+	return hex.EncodeToString(sum[:12])
 }
 
 // openPostgres opens a catalog that the test closes.
@@ -43,4 +76,232 @@ func openPostgres(t testing.TB, o sqlstore.PostgresOptions) *sqlstore.Postgres {
 		}
 	})
 	return s
+}
+
+// replicas opens one catalog several times, as several servers do.
+func replicas(t *testing.T, cluster *pgtest.Cluster, n int) []*sqlstore.Postgres {
+	t.Helper()
+	list := make([]*sqlstore.Postgres, n)
+	for i := range list {
+		list[i] = openPostgres(t, sqlstore.PostgresOptions{URL: schema(t, cluster, t.Name()), MaxConns: 6})
+	}
+	return list
+}
+
+// put keeps a value under a key.
+func put(ctx context.Context, s store.Store, key string) error {
+	return s.Update(ctx, func(tx store.Tx) error { return tx.InsertMeta(key, "x") })
+}
+
+// kept reports whether a value is kept under a key.
+func kept(t *testing.T, s store.Store, key string) bool {
+	t.Helper()
+	found := false
+	err := s.View(t.Context(), func(r store.Reader) error {
+		_, err := r.Meta(key)
+		if found = err == nil; errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("View: %v", err)
+	}
+	return found
+}
+
+func oneName(t *testing.T, cluster *pgtest.Cluster) {
+	list := replicas(t, cluster, 3)
+	errs := make([]error, 100)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			errs[i] = list[i%3].Update(t.Context(), func(tx store.Tx) error {
+				id := tx.NewID()
+				return tx.InsertTable(lance.Table{ID: id, Path: lance.TableID{"t"}, Location: fmt.Sprintf("mem:///%d", id)})
+			})
+		})
+	}
+	wg.Wait()
+	won := 0
+	for i, err := range errs {
+		if err == nil {
+			won++
+		} else if !errors.Is(err, store.ErrExists) {
+			t.Errorf("declare %d: got error %v, want nil or ErrExists", i, err)
+		}
+	}
+	if won != 1 {
+		t.Errorf("got %d winners, want 1", won)
+	}
+}
+
+// oppositeOrders has two replicas add versions to the same chains, one from the first to the last, the other from the last to the
+// first: in the database they wait for each other, and neither client sees anything of it.
+func oppositeOrders(t *testing.T, cluster *pgtest.Cluster) {
+	const chains, rounds = 10, 10
+	list := replicas(t, cluster, 2)
+	var wg sync.WaitGroup
+	for i, s := range list {
+		order := make([]lance.Chain, chains)
+		for k := range order {
+			order[k] = lance.Chain{Table: lance.ObjectID(k + 1)}
+			if i == 1 {
+				order[k] = lance.Chain{Table: lance.ObjectID(chains - k)}
+			}
+		}
+		for range 3 {
+			wg.Go(func() {
+				for range rounds {
+					if err := s.Update(t.Context(), func(tx store.Tx) error { return commitNext(tx, order) }); err != nil {
+						t.Errorf("Update: %v", err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	err := list[0].View(t.Context(), func(r store.Reader) error {
+		for k := range chains {
+			heads, err := r.Heads([]lance.Chain{{Table: lance.ObjectID(k + 1)}})
+			if err != nil {
+				return err
+			}
+			if heads[0].Number != 2*3*rounds {
+				t.Errorf("chain %d has head %d, want %d", k+1, heads[0].Number, 2*3*rounds)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("View: %v", err)
+	}
+}
+
+func migrateTogether(t *testing.T, cluster *pgtest.Cluster) {
+	url := schema(t, cluster, t.Name())
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			s, err := sqlstore.OpenPostgres(t.Context(), sqlstore.PostgresOptions{URL: url, MaxConns: 2})
+			if err != nil {
+				t.Errorf("OpenPostgres: %v", err)
+				return
+			}
+			if err := errors.Join(s.Ping(t.Context()), s.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func newerSchema(t *testing.T, cluster *pgtest.Cluster) {
+	url := schema(t, cluster, t.Name())
+	s := openPostgres(t, sqlstore.PostgresOptions{URL: url})
+	cluster.Exec(t, fmt.Sprintf(`INSERT INTO %q.schema_migrations (number, applied_at) VALUES (9999, 0)`, schemaName(t.Name())))
+	if err := s.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Ping: got error %v, want ErrUnavailable", err)
+	}
+	for _, o := range []sqlstore.PostgresOptions{{URL: url}, {URL: url, Beside: true}} {
+		_, err := sqlstore.OpenPostgres(t.Context(), o)
+		if err == nil || !strings.Contains(err.Error(), "schema is number 9999, this binary knows up to") {
+			t.Errorf("got error %v, want a refusal of schema 9999", err)
+		}
+	}
+}
+
+func asynchronousCommit(t *testing.T, cluster *pgtest.Cluster) {
+	url := schema(t, cluster, t.Name()) + "&synchronous_commit=off"
+	_, err := sqlstore.OpenPostgres(t.Context(), sqlstore.PostgresOptions{URL: url})
+	if err == nil || !strings.Contains(err.Error(), "set it to on") {
+		t.Errorf("got error %v, want a refusal of synchronous_commit = off", err)
+	}
+}
+
+func openBeside(t *testing.T, cluster *pgtest.Cluster) {
+	o := sqlstore.PostgresOptions{URL: schema(t, cluster, t.Name()), Beside: true}
+	if _, err := sqlstore.OpenPostgres(t.Context(), o); err == nil {
+		t.Error("an empty schema was opened beside nobody, want an error")
+	}
+	s := openPostgres(t, sqlstore.PostgresOptions{URL: o.URL})
+	beside := openPostgres(t, o)
+	if err := put(t.Context(), s, "k"); err != nil {
+		t.Fatal(err)
+	}
+	if !kept(t, beside, "k") {
+		t.Error("what the server wrote is not seen beside it")
+	}
+}
+
+// statementTimeout lets an Update wait for a lock that somebody holds: it gives up, and nothing was written.
+func statementTimeout(t *testing.T, cluster *pgtest.Cluster) {
+	url := schema(t, cluster, t.Name())
+	s := openPostgres(t, sqlstore.PostgresOptions{URL: url, LockTimeout: 50 * time.Millisecond})
+	holder := openPostgres(t, sqlstore.PostgresOptions{URL: url})
+	err := holder.Update(t.Context(), func(tx store.Tx) error {
+		if err := tx.InsertMeta("k", "x"); err != nil {
+			return err
+		}
+		if err := put(t.Context(), s, "k"); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("got error %v, want ErrUnavailable", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("holder: %v", err)
+	}
+}
+
+func slowStatements(t *testing.T, cluster *pgtest.Cluster) {
+	type key struct{}
+	var told []sqlstore.SlowStatement
+	s := openPostgres(t, sqlstore.PostgresOptions{
+		URL: schema(t, cluster, t.Name()), SlowStatement: time.Nanosecond,
+		OnSlow: func(ctx context.Context, slow sqlstore.SlowStatement) {
+			if ctx.Value(key{}) == "mine" {
+				told = append(told, slow)
+			}
+		},
+	})
+	if err := put(context.WithValue(t.Context(), key{}, "mine"), s, "k"); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || told[0].Times != 1 || !strings.Contains(told[0].SQL, "INSERT INTO meta") {
+		t.Errorf("got %v, want one insert", told)
+	}
+}
+
+// postgresPlans holds that every statement finds its rows by an index: so no cost grows with the catalog, and no serializable
+// transaction meets others for having read a whole table.
+func postgresPlans(t *testing.T, cluster *pgtest.Cluster) {
+	s := openPostgres(t, sqlstore.PostgresOptions{URL: schema(t, cluster, t.Name()), MaxConns: 1})
+	useEverything(t, s)
+	plans, err := sqlstore.PostgresPlans(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plans) < 40 {
+		t.Errorf("got %d statements, want all, at least 40", len(plans))
+	}
+	for sql, plan := range plans {
+		if strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "Sort") {
+			t.Errorf("%s\n%s", sql, plan)
+		}
+	}
+}
+
+func badURL(t *testing.T, cluster *pgtest.Cluster) {
+	for url, want := range map[string]string{
+		"postgres://u:secret@127.0.0.1:notaport/d":                        "it must be postgres://",
+		cluster.URL() + "?default_query_exec_mode=simple_protocol":        "leave it out",
+		"postgres://u:secret@127.0.0.1:1/d":                               `database "d" at 127.0.0.1:1`,
+		strings.Replace(cluster.URL(), "/postgres", "/none", 1):           `database "none"`,
+		cluster.URL() + "?target_session_attrs=standby&connect_timeout=2": `database "postgres"`,
+	} {
+		_, err := sqlstore.OpenPostgres(t.Context(), sqlstore.PostgresOptions{URL: url})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: got error %v, want one that says %q and no password", url, err, want)
+		}
+	}
 }

@@ -137,7 +137,7 @@ func TestStatementsScanNothing(t *testing.T) {
 }
 
 // useEverything calls every method once.
-func useEverything(t *testing.T, s *sqlstore.SQLite) {
+func useEverything(t *testing.T, s store.Store) {
 	t.Helper()
 	chain := lance.Chain{Table: 7}
 	err := s.Update(t.Context(), func(tx store.Tx) error {

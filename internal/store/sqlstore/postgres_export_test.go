@@ -1,0 +1,61 @@
+//go:build unix
+
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// PostgresPlans returns what the database would do for each statement that the store's only connection has prepared so far.
+func PostgresPlans(ctx context.Context, p *Postgres) (map[string]string, error) {
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, `SET plan_cache_mode = force_generic_plan`); err != nil {
+		return nil, err
+	}
+	rows, err := conn.Query(ctx, `SELECT name, statement, cardinality(parameter_types) FROM pg_prepared_statements`)
+	if err != nil {
+		return nil, err
+	}
+	type statement struct {
+		Name, SQL string
+		Args      int
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[statement])
+	if err != nil {
+		return nil, err
+	}
+	plans := map[string]string{}
+	for _, s := range list {
+		if verb, _, _ := strings.Cut(strings.TrimSpace(s.SQL), " "); verb == "BEGIN" || strings.Contains(s.SQL, "pg_prepared_statements") {
+			continue
+		}
+		args := strings.TrimSuffix(strings.Repeat("NULL,", s.Args), ",")
+		explain := fmt.Sprintf("EXPLAIN (COSTS OFF) EXECUTE %s(%s)", pgx.Identifier{s.Name}.Sanitize(), args)
+		results, err := conn.Conn().PgConn().Exec(ctx, strings.Replace(explain, "()", "", 1)).ReadAll()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.SQL, err)
+		}
+		for _, line := range results[0].Rows {
+			plans[s.SQL] += string(line[0]) + "\n"
+		}
+	}
+	return plans, nil
+}
+
+// PostgresSchema returns the texts of the migrations in PostgreSQL's words.
+func PostgresSchema() (string, error) {
+	steps, err := migrations()
+	var all strings.Builder
+	for _, m := range steps {
+		all.WriteString(postgresWords(m.text))
+	}
+	return all.String(), err
+}
