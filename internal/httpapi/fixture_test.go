@@ -91,6 +91,7 @@ func (l *lake) serve(t testing.TB, change ...func(*httpapi.Options)) *server {
 	listening := httptest.NewServer(s.handler)
 	s.url = listening.URL
 	t.Cleanup(func() {
+		listening.CloseClientConnections() // a test that failed may have left requests waiting
 		listening.Close()
 		if err := s.catalog.Close(context.Background()); err != nil {
 			t.Error(err)

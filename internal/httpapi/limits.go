@@ -85,6 +85,16 @@ func (l Limits) boundBody(w http.ResponseWriter, r *http.Request) func() {
 	return func() { _ = control.SetReadDeadline(time.Time{}) }
 }
 
+// leaveBody is called before an error is written, which may come before the request's body has: a server reads what is left of it first,
+// so that clients which send before they read see the answer, and must not wait for ever for what does not come. A body that was late once
+// is not waited for again. The deadline ends with the request.
+func (l Limits) leaveBody(w http.ResponseWriter, r *http.Request, status int) {
+	l.boundBody(w, r)
+	if status == http.StatusRequestTimeout {
+		w.Header().Set("Connection", "close")
+	}
+}
+
 // drainMax is how much of an Arrow stream that nobody wants is read before the answer: clients that send first and read later
 // would otherwise see a broken connection instead of it.
 const drainMax = 64 << 20

@@ -145,6 +145,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Request-Id", a.request)
 	if a.err != nil {
 		_, a.status, _ = failure(a.err, a.request)
+		h.opts.Limits.leaveBody(w, r, a.status)
 		writeError(w, a.err, a.request)
 	} else if a.body == nil {
 		w.Header().Set("Content-Length", "0")
@@ -264,8 +265,10 @@ func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *an
 	if err != nil {
 		return err
 	}
-	err = h.call(ctx, r, called{match: m, dialect: d, request: request, body: body}, a)
-	leave()
+	err = func() error {
+		defer leave() // also when it panics
+		return h.call(ctx, r, called{match: m, dialect: d, request: request, body: body}, a)
+	}()
 	if err != nil && m.row.op.Body == api.ArrowBody {
 		h.opts.Limits.drain(w, r)
 	}
