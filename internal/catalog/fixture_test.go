@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,6 +39,7 @@ type tester interface {
 
 // lake is what servers share: one state and one storage.
 type lake struct {
+	dir     string
 	state   store.Store
 	objects objstore.Store
 	root    lance.Location
@@ -52,7 +54,31 @@ func newLake(t testing.TB) *lake {
 // outside of itself is found out.
 func openLake(t tester, dir string) *lake {
 	t.Helper()
-	state, err := sqlstore.OpenSQLite(context.Background(), sqlstore.Options{Path: filepath.Join(dir, "catalog.db"), RunTwice: true})
+	l := &lake{dir: dir, objects: mem.New()}
+	l.state = l.openState(t)
+	root, err := lance.ParseLocation("memory://lake/tables")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.root = root
+	return l
+}
+
+// openState opens the lake's state. Where LANCEREST_STATE names a PostgreSQL database, as test/withpostgres sets it, it lies there in a schema
+// of its own, and each server has connections of its own.
+func (l *lake) openState(t tester) store.Store {
+	t.Helper()
+	database := os.Getenv("LANCEREST_STATE")
+	if database == "" && l.state != nil {
+		return l.state
+	}
+	var state store.Store
+	var err error
+	if database == "" {
+		state, err = sqlstore.OpenSQLite(context.Background(), sqlstore.Options{Path: filepath.Join(l.dir, "catalog.db"), RunTwice: true})
+	} else {
+		state, err = openPostgres(database, l.dir)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +87,7 @@ func openLake(t tester, dir string) *lake {
 			t.Error(err)
 		}
 	})
-	root, err := lance.ParseLocation("memory://lake/tables")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &lake{state: state, objects: mem.New(), root: root}
+	return state
 }
 
 // server is one catalog on a lake, with ways to fail and hold what it does to the state and to storage.
@@ -82,7 +104,7 @@ type server struct {
 // server starts a server. Staged manifests stay for as long as the test unless change says otherwise.
 func (l *lake) server(t tester, change ...func(*catalog.Options)) *server {
 	t.Helper()
-	s := &server{lake: l, objects: objtest.NewFaulty(l.objects), state: newFaultyState(l.state)}
+	s := &server{lake: l, objects: objtest.NewFaulty(l.objects), state: newFaultyState(l.openState(t))}
 	opts := catalog.Options{
 		Store: s.state, Roots: []catalog.Root{{Location: l.root, Objects: s.objects}}, Notify: s.notify, StagedKeep: time.Hour,
 		CommitTimeout: 20 * time.Second,

@@ -277,19 +277,35 @@ func (c *Cluster) Restart(t testing.TB) {
 func (c *Cluster) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)) }
 
 // URL is the address of the cluster's first database.
-func (c *Cluster) URL() string { return c.at("postgres", nil) }
+func (c *Cluster) URL() string { return c.at("postgres") }
 
-func (c *Cluster) at(database string, query url.Values) string {
-	u := url.URL{Scheme: "postgres", User: url.User(superuser), Host: c.Addr(), Path: database, RawQuery: query.Encode()}
+func (c *Cluster) at(database string) string {
+	u := url.URL{Scheme: "postgres", User: url.User(superuser), Host: c.Addr(), Path: database}
 	return u.String()
 }
 
-// Schema returns the address of an empty schema of that name, made if it is missing: as good as a database of its own for a catalog,
-// and made in a tenth of the time.
+// Schema returns the address of a schema of that name, made if it is missing: as good as a database of its own for a catalog, and made in
+// a tenth of the time.
 func (c *Cluster) Schema(t testing.TB, name string) string {
 	t.Helper()
-	c.Exec(t, `CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{name}.Sanitize())
-	return c.at("postgres", url.Values{"search_path": {name}})
+	address, err := SchemaAt(t.Context(), c.URL(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+// SchemaAt is Schema in the database at a URL, which another process started.
+func SchemaAt(ctx context.Context, database, name string) (string, error) {
+	u, err := url.Parse(database)
+	if err != nil {
+		return "", err
+	}
+	if err := execute(ctx, database, `CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{name}.Sanitize()); err != nil {
+		return "", err
+	}
+	u.RawQuery = url.Values{"search_path": {name}}.Encode()
+	return u.String(), nil
 }
 
 // Database returns the address of an empty database, made under a name of its own.
@@ -297,7 +313,7 @@ func (c *Cluster) Database(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("d%d", time.Now().UnixNano())
 	c.Exec(t, `CREATE DATABASE `+name)
-	return c.at(name, nil)
+	return c.at(name)
 }
 
 // Exec runs statements as the superuser.
@@ -306,12 +322,19 @@ func (c *Cluster) Exec(t testing.TB, sql string) {
 	// Not t.Context: a test may clean up with it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, c.URL())
+	if err := execute(ctx, c.URL(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func execute(ctx context.Context, database, sql string) error {
+	conn, err := pgx.Connect(ctx, database)
 	if err != nil {
-		t.Fatalf("connect to PostgreSQL: %v", err)
+		return fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
-	defer conn.Close(ctx)
+	defer conn.Close(context.WithoutCancel(ctx))
 	if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
-		t.Fatalf("run %q: %v", sql, err)
+		return fmt.Errorf("run %q: %w", sql, err)
 	}
+	return nil
 }
