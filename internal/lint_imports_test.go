@@ -28,7 +28,7 @@ func layers() map[string]layer {
 	return map[string]layer{
 		// The edges.
 		"cmd/lancerest":      {own: []string{"internal/app", "internal/catalog"}, outside: []string{"github.com/alecthomas/kong"}},
-		"internal/app":       {own: []string{"internal"}},
+		"internal/app":       {own: []string{"api", "internal"}},
 		"internal/httpapi":   {own: []string{"api", "internal/auth", "internal/catalog", "internal/engine", "internal/lance", "internal/openapi", "internal/store", "internal/telemetry"}, outside: []string{uuid, metrics}},
 		"internal/openapi":   {own: []string{"api"}, outside: []string{"github.com/swaggest"}},
 		"internal/telemetry": {outside: []string{metrics, traces}},
