@@ -75,6 +75,7 @@ type Catalog struct {
 	store    store.Store
 	secret   []byte
 	counters Counters
+	ids      idSource
 
 	running sync.WaitGroup // commits that outlive their callers (C11)
 

@@ -221,5 +221,5 @@ func insertJob(tx store.Tx, kind string, payload any) error {
 	if err != nil {
 		return err
 	}
-	return tx.InsertJob(store.Job{ID: newObjectID(), Kind: kind, Payload: string(text), RunAt: tx.Now()})
+	return tx.InsertJob(store.Job{ID: tx.NewID(), Kind: kind, Payload: string(text), RunAt: tx.Now()})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/lancerest/lancerest/api"
@@ -139,12 +138,6 @@ func conflictWith(row lance.Version) *api.Error {
 		return api.Errorf(api.CodeConcurrentModification, "this version was committed before and has been cleaned up since: read the latest version and try the next number")
 	}
 	return api.Errorf(api.CodeConcurrentModification, "this version is taken by another commit: read it, then try the next number")
-}
-
-// newObjectID returns an id that sorts by time, so that inserts go to the end of an index. That it is unused is seen to by
-// constraint, not by this function.
-func newObjectID() lance.ObjectID {
-	return lance.ObjectID(time.Now().UnixMilli()<<22 | rand.Int64N(1<<22))
 }
 
 func millis(t time.Time) int64 { return t.UnixMilli() }

@@ -93,7 +93,7 @@ func (c *Catalog) assign(r store.Reader, works []*work, tables []lance.Table, wh
 // plan makes the table that a step declares. Its id and location are fixed before anything is written, so that later steps
 // of the same batch, and helpers, can refer to them.
 func (c *Catalog) plan(r store.Reader, w *work) (lance.Table, error) {
-	id := newObjectID()
+	id := c.ids.next()
 	location := w.location
 	if location == "" {
 		var err error

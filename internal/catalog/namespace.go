@@ -50,7 +50,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 			return err
 		}
 		err = tx.InsertNamespace(lance.Namespace{
-			ID: newObjectID(), Parent: parent.ID, Path: id, Properties: properties, CreatedAt: tx.Now(),
+			ID: tx.NewID(), Parent: parent.ID, Path: id, Properties: properties, CreatedAt: tx.Now(),
 		})
 		if errors.Is(err, store.ErrExists) {
 			return api.Errorf(api.CodeNamespaceAlreadyExists, "%q already exists as a table: names are unique among all children of a namespace", show(id))

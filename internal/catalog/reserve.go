@@ -108,7 +108,7 @@ func (j *judge) run() error {
 			return nil
 		}
 	}
-	if err := j.checkDeclares(); err != nil || j.v.refusal != nil {
+	if err := j.checkDeclares(); err != nil || j.v.refusal != nil || j.v.stale {
 		return err
 	}
 	if err := j.checkNumbers(); err != nil || j.v.refusal != nil || len(j.v.pending) > 0 {
@@ -229,6 +229,10 @@ func (j *judge) checkDeclares() error {
 	for _, w := range j.works {
 		if w.kind != lance.EntryDeclare {
 			continue
+		}
+		if _, err := j.tx.TableByID(w.table.ID); !errors.Is(err, store.ErrNotFound) {
+			j.v.stale = err == nil // another process drew the same id: look again, with a new one
+			return err
 		}
 		if _, err := j.tx.Namespace(w.id.Namespace()); err != nil {
 			j.v.refusal = j.where.wrap(w, missingNamespace(w.id.Namespace()))

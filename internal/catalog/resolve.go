@@ -91,7 +91,7 @@ func (c *Catalog) resolve(ctx context.Context, t *lance.Transaction, done []publ
 			err = errNotPending
 		}
 		if err == nil && slices.ContainsFunc(t.Entries, attaches) {
-			err = tx.InsertJob(store.Job{ID: newObjectID(), Kind: JobDropDetached, Payload: string(t.ID), RunAt: tx.Now().Add(detachedKeep)})
+			err = tx.InsertJob(store.Job{ID: tx.NewID(), Kind: JobDropDetached, Payload: string(t.ID), RunAt: tx.Now().Add(detachedKeep)})
 		}
 		if err != nil || d.kept == nil {
 			return err
@@ -186,7 +186,7 @@ func (c *Catalog) abort(ctx context.Context, t *lance.Transaction, done []publis
 		if err := tx.RecordAborted(t.ID, contents); err != nil {
 			return err
 		}
-		job = store.Job{ID: newObjectID(), Kind: JobCleanAborted, Payload: string(t.ID), RunAt: tx.Now().Add(abortGrace)}
+		job = store.Job{ID: tx.NewID(), Kind: JobCleanAborted, Payload: string(t.ID), RunAt: tx.Now().Add(abortGrace)}
 		return tx.InsertJob(job)
 	})
 	if err != nil {

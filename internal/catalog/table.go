@@ -92,7 +92,7 @@ func (c *Catalog) DeclareTable(ctx context.Context, req *api.DeclareTableRequest
 			return err
 		}
 		t = lance.Table{
-			ID: newObjectID(), Namespace: ns.ID, Path: s.id, State: lance.TableLive, Location: s.location,
+			ID: tx.NewID(), Namespace: ns.ID, Path: s.id, State: lance.TableLive, Location: s.location,
 			Properties: s.properties, CreatedAt: tx.Now(),
 		}
 		if t.Location == "" {
@@ -396,7 +396,7 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 	if err := c.registrable(ctx, id, mode); err != nil {
 		return nil, err
 	}
-	t := lance.Table{ID: newObjectID(), Path: id, State: lance.TableLive, Location: location, Properties: req.Properties}
+	t := lance.Table{ID: c.ids.next(), Path: id, State: lance.TableLive, Location: location, Properties: req.Properties}
 	versions, err := c.importable(ctx, t)
 	if err != nil {
 		return nil, err
