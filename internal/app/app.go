@@ -239,7 +239,12 @@ func (a *App) openRoot() error {
 			return fmt.Errorf("make directory: %w", err)
 		}
 	}
-	for _, dir := range append([]string{root}, a.config.Allow...) {
+	return a.findRoots()
+}
+
+// findRoots makes locations of the directories, which must exist.
+func (a *App) findRoots() error {
+	for _, dir := range append([]string{a.config.Root}, a.config.Allow...) {
 		loc, err := rootLocation(dir)
 		if err != nil {
 			return fmt.Errorf("root %q: %w", dir, err)

@@ -27,7 +27,7 @@ func Check(ctx context.Context, config Config, opts catalog.CheckOptions) (catal
 	}
 	a := &App{config: config, store: state}
 	defer a.Close()
-	if err := a.openRoot(); err != nil {
+	if err := a.findRoots(); err != nil {
 		return catalog.CheckSummary{}, err
 	}
 	objects, err := local.New(local.Options{})

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -79,12 +78,13 @@ func openStateBeside(ctx context.Context, c Config) (s state, beside bool, err e
 	if _, err := os.Stat(o.Path); err != nil {
 		return nil, false, fmt.Errorf("there is no catalog in %s: %w", c.Data, err)
 	}
-	s, err = openedSQLite(sqlstore.OpenSQLite(ctx, o))
-	if errors.Is(err, sqlstore.ErrLocked) {
-		o.Beside = true
-		s, err = openedSQLite(sqlstore.OpenSQLite(ctx, o))
+	// Never with the lock: a server that starts meanwhile must not be kept out.
+	o.Beside = true
+	if beside, err = sqlstore.InUse(o.Path); err != nil {
+		return nil, false, err
 	}
-	return s, o.Beside, err
+	s, err = openedSQLite(sqlstore.OpenSQLite(ctx, o))
+	return s, beside, err
 }
 
 // openedSQLite keeps a nil pointer from becoming a state that is not nil.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
 	"github.com/lancerest/lancerest/internal/store"
@@ -105,10 +106,11 @@ type checker struct {
 // found reports a finding, after mending it where that is asked for and mend is not nil.
 func (k *checker) found(ctx context.Context, f Finding, mend func(context.Context) error) error {
 	if k.opts.Repair && mend != nil {
-		if err := mend(ctx); err != nil {
-			return fmt.Errorf("%s: %w", f.Action, err)
+		err := mend(ctx)
+		f.Mended = err == nil
+		if err != nil {
+			f.What += "; mending failed: " + withCauses(err)
 		}
-		f.Mended = true
 	}
 	if f.Mended {
 		k.sum.Mended++
@@ -117,6 +119,15 @@ func (k *checker) found(ctx context.Context, f Finding, mend func(context.Contex
 	}
 	k.opts.Report(f)
 	return nil
+}
+
+// withCauses is an error's text with the causes that a caller over HTTP is not told.
+func withCauses(err error) string {
+	var e *api.Error
+	if errors.As(err, &e) && e.Cause != nil {
+		return e.Message + ": " + withCauses(e.Cause)
+	}
+	return err.Error()
 }
 
 // pending looks for transactions that nobody is finishing.

@@ -32,6 +32,19 @@ func lockFile(path string) (*os.File, error) {
 	return f, nil
 }
 
+// InUse reports whether a server has the catalog at path open now.
+func InUse(path string) (bool, error) {
+	f, err := os.OpenFile(path+".lock", os.O_RDWR, 0)
+	if os.IsNotExist(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look whether catalog %s is in use: %w", path, err)
+	}
+	free, err := tryLock(f)
+	return !free, errors.Join(err, f.Close())
+}
+
 func writePID(f *os.File) error {
 	_, err := fmt.Fprintf(f, "%d\n", os.Getpid())
 	return err
