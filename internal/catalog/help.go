@@ -89,7 +89,12 @@ func (c *Catalog) help(ctx context.Context, id lance.TransactionID) error {
 	defer cancel()
 	f, err := c.finishOf(detached, &t)
 	if err != nil {
-		return withCause(api.Errorf(api.CodeServiceUnavailable, "transaction %s has to be finished first, and that did not work now; try again", id), err)
+		why := "that did not work now"
+		var unpublished *publishError
+		if errors.As(err, &unpublished) {
+			why = unpublished.what() + " now"
+		}
+		return withCause(api.Errorf(api.CodeServiceUnavailable, "transaction %s has to be finished first, and %s; try again", id, why), err)
 	}
 	c.counters.Helps.Add(1)
 	c.opts.Notify(ctx, Event{Kind: EventHelped, Transaction: id, Detail: fmt.Sprintf("it is %s now", stateName(f.state))})

@@ -25,6 +25,20 @@ type published struct {
 	blocked string
 }
 
+// publishError says which entry of a transaction could not be published for now.
+type publishError struct {
+	entry lance.Entry
+	cause error
+}
+
+func (e *publishError) Error() string { return e.what() + ": " + e.cause.Error() }
+func (e *publishError) Unwrap() error { return e.cause }
+
+// what says it without the storage's own words, for callers.
+func (e *publishError) what() string {
+	return fmt.Sprintf("version %d of table %q cannot be published", e.entry.Version, show(e.entry.Path))
+}
+
 // publishAttempts bounds how often the contents of aborted transactions are removed from one slot before giving up for now.
 const publishAttempts = 8
 
@@ -46,7 +60,7 @@ func (c *Catalog) publish(ctx context.Context, t *lance.Transaction, data [][]by
 			var err error
 			done[i], err = c.publishOne(ctx, e, known)
 			if err != nil {
-				return fmt.Errorf("publish version %d of table %q: %w", e.Version, show(e.Path), err)
+				return &publishError{entry: e, cause: err}
 			}
 			return nil
 		})

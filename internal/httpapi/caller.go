@@ -81,7 +81,7 @@ var authors = strings.NewReplacer("authoriz", "authoriz", "authoris", "authoriz"
 // secretName reports whether a header, or a key of the context, may hold a secret.
 func secretName(name string) bool {
 	lower := authors.Replace(strings.ToLower(name))
-	for _, mark := range []string{"auth", "cookie", "token", "secret", "password", "passwd", "credential", "api-key", "apikey", "api_key", "access-key", "access_key", "signature", "private"} {
+	for _, mark := range []string{"auth", "cookie", "token", "secret", "password", "passwd", "credential", "api-key", "apikey", "api_key", "access-key", "access_key", "signature", "private", "jwt"} {
 		if strings.Contains(lower, mark) {
 			return true
 		}

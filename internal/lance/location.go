@@ -32,7 +32,7 @@ type Location struct {
 func ParseLocation(uri string) (Location, error) {
 	const kind = "location"
 	if why := checkText(uri); why != "" {
-		return Location{}, invalid(kind, uri, why)
+		return Location{}, invalid(kind, withoutSecrets(uri), why)
 	}
 	if strings.HasPrefix(uri, "/") {
 		return newLocation(uri, Location{Scheme: "file", Path: uri})
@@ -40,11 +40,11 @@ func ParseLocation(uri string) (Location, error) {
 	scheme, rest, ok := strings.Cut(uri, ":")
 	switch {
 	case strings.HasPrefix(uri, `\\`) || ok && len(scheme) == 1:
-		return Location{}, invalid(kind, uri, `is a Windows path: give a file URI ("file:///C:/dir")`)
+		return Location{}, invalid(kind, withoutSecrets(uri), `is a Windows path: give a file URI ("file:///C:/dir")`)
 	case !ok || !isScheme(scheme):
-		return Location{}, invalid(kind, uri, `is neither an absolute path ("/data/t.lance") nor a URI ("s3://bucket/t.lance")`)
+		return Location{}, invalid(kind, withoutSecrets(uri), `is neither an absolute path ("/data/t.lance") nor a URI ("s3://bucket/t.lance")`)
 	case strings.ContainsAny(rest, "?#"):
-		return Location{}, invalid(kind, uri, `has a query or a fragment: in a name write "?" as %3F and "#" as %23`)
+		return Location{}, invalid(kind, withoutSecrets(uri), `has a query or a fragment: in a name write "?" as %3F and "#" as %23`)
 	}
 	loc := Location{Scheme: canonicalScheme(scheme)}
 	escaped := rest
@@ -55,17 +55,36 @@ func ParseLocation(uri string) (Location, error) {
 		}
 		loc.Authority, escaped = after[:i], after[i:]
 	} else if loc.Scheme != "file" || !strings.HasPrefix(rest, "/") {
-		return Location{}, invalid(kind, uri, `lacks "//" after the scheme`)
+		return Location{}, invalid(kind, withoutSecrets(uri), `lacks "//" after the scheme`)
 	}
 	if why := loc.checkAuthority(); why != "" {
-		return Location{}, invalid(kind, uri, why)
+		return Location{}, invalid(kind, withoutSecrets(uri), why)
 	}
 	path, err := url.PathUnescape(escaped)
 	if err != nil {
-		return Location{}, invalid(kind, uri, `holds a "%" without two hexadecimal digits: write a percent sign as %25`)
+		return Location{}, invalid(kind, withoutSecrets(uri), `holds a "%" without two hexadecimal digits: write a percent sign as %25`)
 	}
 	loc.Path = path
 	return newLocation(uri, loc)
+}
+
+// withoutSecrets is a URI as a message may show it: without a user's name and password, and without a query, which may hold a signature.
+func withoutSecrets(uri string) string {
+	if i := strings.IndexAny(uri, "?#"); i >= 0 {
+		uri = uri[:i] + "?…"
+	}
+	scheme, rest, ok := strings.Cut(uri, "://")
+	if !ok {
+		return uri
+	}
+	authority, path, slash := strings.Cut(rest, "/")
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 && strings.Contains(authority[:at], ":") {
+		authority = "…" + authority[at:]
+	}
+	if slash {
+		path = "/" + path
+	}
+	return scheme + "://" + authority + path
 }
 
 // newLocation brings the path of a location, already decoded, into canonical form. input is what the messages quote.
