@@ -146,18 +146,20 @@ func (s *site) die(t *testing.T, n int, at moment) victim {
 		t.Fatal(err)
 	}
 	files := objtest.NewFaulty(s.files)
-	state := &mortal{Store: s.state, last: at.update, durable: at.durable}
+	state := &mortal{Store: s.state}
+	dying := s.catalog(t, state, files)
+	state.updates.Store(0)
+	state.last, state.durable = at.update, at.durable
 	if at.call > 0 {
-		stop := func() error { state.dead.Store(true); return nil }
 		gate := files.Hold(objtest.Match{Nth: at.call}, at.stage)
 		files.Fail(objtest.Match{Nth: at.call + 1, Times: objtest.Forever}, objtest.Before, nil)
 		go func() {
 			<-gate.Reached()
-			_ = stop()
+			state.dead.Store(true)
 			gate.Drop()
 		}()
 	}
-	if _, err = s.catalog(t, state, files).BatchCreateTableVersions(context.Background(), v.request); err == nil {
+	if _, err = dying.BatchCreateTableVersions(context.Background(), v.request); err == nil {
 		t.Fatalf("%s: the batch succeeded although its server died", at.name)
 	}
 	if at.foreign && v.tables[1].mark(1) == "" {
