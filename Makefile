@@ -23,7 +23,7 @@ SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # Packages of Go tests that have a step of their own: the wire suite needs Python for the reference server, the model of the
 # commit has no concurrency of its own that the race detector could look at.
 OWN_STEP := /test/(wire|model)$$
-STEPS := check-format check-vet check-go check-model check-wire check-ruff check-mypy check-clients
+STEPS := check-format check-vet check-go check-model check-wire check-postgres check-ruff check-mypy check-clients
 
 .PHONY: help
 help: ## Say what can be done.
@@ -48,8 +48,12 @@ check-format: ## Go code is formatted.
 check-vet: ## Go code is free of what go vet finds.
 	$(call step,$@,go vet ./...)
 
+.PHONY: postgres
+postgres:
+	@test/withpostgres/install.sh
+
 .PHONY: check-go
-check-go: ## Go tests, with the race detector where there is a C compiler.
+check-go: postgres ## Go tests, with the race detector where there is a C compiler.
 	$(call step,$@,go test $(RACE) $$(go list ./... | grep -vE '$(OWN_STEP)'))
 
 .PHONY: check-model
@@ -59,6 +63,11 @@ check-model: ## Every interleaving of the commit keeps its promises.
 .PHONY: check-wire
 check-wire: $(VENV)/ready ## 54 operations over HTTP, here and on the reference server.
 	$(call step,$@,LANCEREST_PYTHON=$(CURDIR)/$(VENV)/bin/python go test -count=1 -timeout 15m ./test/wire)
+
+.PHONY: check-postgres
+check-postgres: postgres ## The rules and the wire suite again, with the state in PostgreSQL.
+	$(call step,$@,go run ./test/withpostgres go test -count=1 ./internal/catalog; \
+	go run ./test/withpostgres go test -count=1 -timeout 15m ./test/wire)
 
 .PHONY: check-ruff
 check-ruff: $(VENV)/ready ## Python code is formatted and free of what ruff finds.
