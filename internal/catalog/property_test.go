@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"context"
+	"flag"
 	"maps"
 	"os"
 	"slices"
@@ -14,6 +15,21 @@ import (
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/lance/lancetest"
 )
+
+// checks is how many sequences one run tries, unless -rapid.checks says otherwise: 30 take seconds also where every test is slow.
+const checks = "30"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
+	if !chosen {
+		if err := flag.Set("rapid.checks", checks); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
 
 // modelTable is what the model knows of a table.
 type modelTable struct {
