@@ -53,6 +53,7 @@ type work struct {
 	attach   bool                                        // the staged manifest is a detached version (C14)
 	after    map[lance.VersionNumber]lance.VersionNumber // the detached versions attached before it in its chain
 	between  []lance.VersionNumber                       // the detached versions that are attached in one with it
+	known    bool                                        // the slot has a row already
 	absent   bool                                        // there is no staged manifest: only a replay or a conflict can be the answer
 	taken    bool                                        // storage has an object under the final name, and no row says whose
 	branched branchState

@@ -12,7 +12,7 @@ import (
 )
 
 // look finds the tables that steps are about, as the steps before them leave them (a batch's later entries see its earlier
-// ones). What was prepared in the round before is kept where it still holds.
+// ones), and the rows that stand in their slots, on one snapshot. What was prepared in the round before is kept where it still holds.
 func (c *Catalog) look(ctx context.Context, steps []step, before []*work, where naming) ([]*work, error) {
 	works := make([]*work, len(steps))
 	ids := make([]lance.TableID, len(steps))
@@ -25,7 +25,10 @@ func (c *Catalog) look(ctx context.Context, steps []step, before []*work, where 
 		if err != nil {
 			return err
 		}
-		return c.assign(r, works, tables, where)
+		if err := c.assign(r, works, tables, where); err != nil {
+			return err
+		}
+		return noteKnown(r, creating(works))
 	})
 	if err != nil {
 		return nil, err

@@ -29,10 +29,6 @@ type branchState struct {
 // prepare reads every staged manifest and looks at every final name, in parallel and outside any database transaction (C4, C12).
 // What is wrong with an input becomes the work's fault; what is wrong with storage ends the commit.
 func (c *Catalog) prepare(ctx context.Context, works []*work, where naming) error {
-	known, err := c.knownSlots(ctx, works)
-	if err != nil {
-		return err
-	}
 	branches, err := c.branchStates(ctx, works)
 	if err != nil {
 		return err
@@ -50,7 +46,7 @@ func (c *Catalog) prepare(ctx context.Context, works []*work, where naming) erro
 			}
 			return nil
 		})
-		if !known[w.slot] {
+		if !w.known {
 			g.Go(func() error { return c.lookAtFinal(ctx, w, where) })
 		}
 	}
@@ -74,27 +70,21 @@ func (c *Catalog) checkReferred(ctx context.Context, works []*work, where naming
 	return nil
 }
 
-// knownSlots tells which slots have a row, so that storage need not be asked who owns them, and notes for each version to attach
-// which detached versions stand before it in its chain.
-func (c *Catalog) knownSlots(ctx context.Context, works []*work) (map[lance.Slot]bool, error) {
-	creates := creating(works)
+// noteKnown notes which works have a row in their slot already, so that storage need not be asked who owns it, and for each version
+// to attach which detached versions stand before it in its chain.
+func noteKnown(r store.Reader, creates []*work) error {
 	slots := make([]lance.Slot, len(creates))
 	for i, w := range creates {
 		slots[i] = w.slot
 	}
-	known := map[lance.Slot]bool{}
-	err := c.view(ctx, func(r store.Reader) error {
-		rows, err := r.Versions(slots)
-		if err != nil {
-			return err
-		}
-		clear(known)
-		for i, row := range rows {
-			known[slots[i]] = row.Number != 0
-		}
-		return followAll(r, creates)
-	})
-	return known, err
+	rows, err := r.Versions(slots)
+	if err != nil {
+		return err
+	}
+	for i, w := range creates {
+		w.known = rows[i].Number != 0
+	}
+	return followAll(r, creates)
 }
 
 // followMax is how far back the predecessors of a version to attach are looked up.
