@@ -19,7 +19,7 @@ type serveCommand struct {
 	Allow      []string      `help:"Further directory in which tables may be registered or declared, and those of an earlier --root go on; may be repeated." env:"LANCEREST_ALLOW" placeholder:"DIR"`
 	Listen     string        `help:"Address to serve on." default:"127.0.0.1:2333" env:"LANCEREST_LISTEN" placeholder:"ADDR"`
 	Insecure   bool          `help:"Serve on an address that other machines can reach, although there is no authentication." env:"LANCEREST_INSECURE"`
-	LogLevel   string        `help:"What to log: debug, info (a line a request), warn or error." enum:"debug,info,warn,error" default:"warn" env:"LANCEREST_LOG_LEVEL"`
+	LogLevel   string        `help:"What to log: debug, info (a line a request), warn or error." enum:"debug,info,warn,error" default:"info" env:"LANCEREST_LOG_LEVEL"`
 	StagedKeep time.Duration `help:"Time that a staged manifest outlives the commit that published it, so that the commit can be completed again if its object is lost." default:"10s" env:"LANCEREST_STAGED_KEEP"`
 	Limits     limits        `embed:"" prefix:"limits-" envprefix:"LANCEREST_LIMITS_"`
 	Pool       statePool     `embed:"" prefix:"state-" envprefix:"LANCEREST_STATE_"`
