@@ -77,7 +77,8 @@ func (s *serveCommand) Run(ctx context.Context) error {
 		return err
 	}
 	config := s.config()
-	config.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	logger, flush := app.LogTo(os.Stderr, level)
+	config.Logger = logger
 	a, err := app.New(ctx, config)
 	if err != nil {
 		return err
@@ -87,5 +88,5 @@ func (s *serveCommand) Run(ctx context.Context) error {
 	if where := a.State(); where != "" {
 		fmt.Println("state in " + where + ", which other servers may share")
 	}
-	return errors.Join(a.Run(ctx), a.Close())
+	return errors.Join(a.Run(ctx), a.Close(), flush())
 }
