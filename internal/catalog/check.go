@@ -132,9 +132,13 @@ func withCauses(err error) string {
 
 // pending looks for transactions that nobody is finishing.
 func (k *checker) pending(ctx context.Context) error {
+	before := k.c.now().Add(-k.opts.PendingAge)
+	if k.opts.PendingAge == 0 {
+		before = before.Add(time.Hour) // any is, also one that another machine's clock dates later
+	}
 	var ids []lance.TransactionID
 	err := k.c.view(ctx, func(r store.Reader) (err error) {
-		ids, err = r.PendingTransactions(k.c.now().Add(-k.opts.PendingAge), backlogMax)
+		ids, err = r.PendingTransactions(before, backlogMax)
 		return err
 	})
 	if err != nil {
