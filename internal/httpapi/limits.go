@@ -152,6 +152,10 @@ func newPlaces(l Limits) *places {
 	return &places{free: make(chan struct{}, l.Concurrent), queue: int64(l.QueueLength), patient: l.QueueTime}
 }
 
+// running and queued count them for the metrics.
+func (p *places) running() float64 { return float64(len(p.free)) }
+func (p *places) queued() float64  { return float64(p.waiting.Load()) }
+
 // take waits for a place and returns the function that gives it back. Where too many wait already, or the caller gives up, the error
 // is of code ServiceUnavailable: nothing has happened yet.
 func (p *places) take(ctx context.Context) (func(), error) {

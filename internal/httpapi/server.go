@@ -73,6 +73,8 @@ func New(opts Options) (*Handler, error) {
 	h := &Handler{opts: opts, binders: map[string]*binder{}, document: document, places: newPlaces(opts.Limits), bodies: &bodyBytes{most: opts.Limits.Bodies}}
 	if opts.Metrics != nil {
 		h.metrics = promhttp.HandlerFor(opts.Metrics.Registry(), promhttp.HandlerOpts{})
+		opts.Metrics.Watch(telemetry.Gauge{Name: "lancerest_operations_running", Help: "Operations that are at work now.", Value: h.places.running})
+		opts.Metrics.Watch(telemetry.Gauge{Name: "lancerest_operations_queued", Help: "Operations that wait for their turn.", Value: h.places.queued})
 	}
 	table := rows(opts.Catalog, opts.Engine)
 	for _, row := range table {

@@ -239,6 +239,7 @@ func TestMetrics(t *testing.T) {
 		`lancerest_request_duration_seconds_count{code="2",operation="CreateNamespace"} 2`,
 		`lancerest_request_duration_seconds_bucket{code="ok",operation="CreateNamespace",le="+Inf"} 1`,
 		"lancerest_things_total 5", "lancerest_transactions_pending 3", "lancerest_jobs_waiting 4", "go_goroutines ",
+		"lancerest_operations_running 0", "lancerest_operations_queued 0",
 	} {
 		if !strings.Contains(r.body, "\n"+want) {
 			t.Errorf("the metrics lack %s", want)

@@ -25,6 +25,12 @@ type Count struct {
 	Value      func() float64
 }
 
+// Gauge is a number that goes up and down, with its name and what it means.
+type Gauge struct {
+	Name, Help string
+	Value      func() float64
+}
+
 // CountOf reads an atomic counter.
 func CountOf(c *atomic.Int64) func() float64 { return func() float64 { return float64(c.Load()) } }
 
@@ -61,6 +67,11 @@ func New(c Catalog, counts []Count) *Metrics {
 
 // Registry gathers the metrics.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
+
+// Watch adds a gauge. It panics if its name is taken.
+func (m *Metrics) Watch(g Gauge) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.Name, Help: g.Help}, g.Value))
+}
 
 // Observe counts one operation with its error code, -1 for success, and how long it took.
 func (m *Metrics) Observe(operation string, code int, took time.Duration) {
