@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"sync/atomic"
@@ -40,7 +41,8 @@ type Traces struct {
 func NewTraces(ctx context.Context, o TraceOptions) (*Traces, error) {
 	u, err := url.Parse(o.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("trace endpoint %q: it must be a URL such as http://127.0.0.1:4318/v1/traces", o.Endpoint)
+		// Not repeated: it may hold a password.
+		return nil, errors.New("the endpoint of traces is no URL: it must be one such as http://127.0.0.1:4318/v1/traces")
 	}
 	if o.Report == nil {
 		o.Report = func(error) {}
