@@ -21,7 +21,11 @@ STOP_SECONDS = 60
 
 def main(binary: str) -> None:
     server = subprocess.Popen(
-        [binary, "serve", "--log-level", "warn"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        [binary, "serve", "--log-level", "warn"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     )
     try:
         url, tables = await_ready(server)
