@@ -5,7 +5,9 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,6 +27,8 @@ type Options struct {
 	Lease time.Duration
 	// Parallel is how many jobs run at a time (default 2).
 	Parallel int
+	// Now is the clock (default time.Now).
+	Now func() time.Time
 }
 
 // Runner runs jobs until its context ends. Create it with New.
@@ -43,6 +47,9 @@ func New(opts Options) *Runner {
 	}
 	if opts.Parallel == 0 {
 		opts.Parallel = 2
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
 	}
 	return &Runner{opts: opts, wake: make(chan struct{}, 1)}
 }
@@ -102,7 +109,7 @@ func (r *Runner) round(ctx context.Context) (int, error) {
 // due looks without a write, so that an idle server does not touch its disk.
 func (r *Runner) due(ctx context.Context) (due bool, err error) {
 	err = r.opts.Store.View(ctx, func(rd store.Reader) (err error) {
-		due, err = rd.JobsDue(time.Now())
+		due, err = rd.JobsDue(r.opts.Now())
 		return err
 	})
 	return due, err
@@ -112,7 +119,7 @@ func (r *Runner) due(ctx context.Context) (due bool, err error) {
 func (r *Runner) one(ctx context.Context, job store.Job) {
 	runCtx, cancel := context.WithTimeout(ctx, r.opts.Lease)
 	defer cancel()
-	failed := r.opts.Run(runCtx, job)
+	failed := r.run(runCtx, job)
 	err := r.opts.Store.Update(context.WithoutCancel(ctx), func(tx store.Tx) error {
 		if failed == nil {
 			return tx.DeleteJob(job.ID)
@@ -133,6 +140,16 @@ func (r *Runner) one(ctx context.Context, job store.Job) {
 				slog.String("kind", job.Kind), slog.Int64("job", int64(job.ID)), slog.Int("attempt", job.Attempts+1), slog.String("error", e.Error()))
 		}
 	}
+}
+
+// run runs a job. One that panics has failed, and takes nobody with it.
+func (r *Runner) run(ctx context.Context, job store.Job) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return r.opts.Run(ctx, job)
 }
 
 // pause is how long to wait after an attempt: 1 s, then twice as long each time, up to 10 minutes.
