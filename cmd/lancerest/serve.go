@@ -28,7 +28,7 @@ type serveCommand struct {
 
 // statePool are the flags of the database of the state.
 type statePool struct {
-	Connections      int           `help:"Connections to the database of --state." default:"16" env:"CONNECTIONS"`
+	Connections      int           `help:"Connections to the database of --state." default:"24" env:"CONNECTIONS"`
 	StatementTimeout time.Duration `help:"Time after which the database gives up on a statement." default:"30s" env:"STATEMENT_TIMEOUT"`
 	LockTimeout      time.Duration `help:"Time after which a statement no longer waits for another transaction." default:"5s" env:"LOCK_TIMEOUT"`
 	SlowStatement    time.Duration `help:"Time from which a statement is logged." default:"1s" env:"SLOW_STATEMENT"`

@@ -21,7 +21,7 @@ type state interface {
 
 // StatePool says how a server uses the database of its state.
 type StatePool struct {
-	// MaxConns bounds the server's connections (default 16).
+	// MaxConns bounds the server's connections (default 24).
 	MaxConns int
 	// StatementTimeout bounds a statement, LockTimeout its wait for another transaction (default 30 s and 5 s).
 	StatementTimeout, LockTimeout time.Duration
@@ -31,7 +31,7 @@ type StatePool struct {
 
 func (p *StatePool) setDefaults() {
 	if p.MaxConns == 0 {
-		p.MaxConns = 16
+		p.MaxConns = 24
 	}
 	if p.StatementTimeout == 0 {
 		p.StatementTimeout = 30 * time.Second

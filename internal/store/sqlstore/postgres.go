@@ -19,9 +19,9 @@ type PostgresOptions struct {
 	// URL is a connection string as libpq has them, "postgres://user:password@host:port/database" or "host=… dbname=…". Several
 	// hosts may be named: the one that takes writes is used. The state lies in the first schema of the search_path.
 	URL string
-	// MaxConns bounds the connections of this process; 0 means 16.
+	// MaxConns bounds the connections of this process; 0 means 24.
 	MaxConns int
-	// Writers is how many Updates run at once, so that Views always find a connection; 0 means half of MaxConns.
+	// Writers is how many Updates run at once, so that Views always find a connection; 0 means two thirds of MaxConns.
 	Writers int
 	// QueueLength is how many Updates may wait for their turn before further ones get store.ErrUnavailable; 0 means 4096.
 	QueueLength int
@@ -103,8 +103,8 @@ func (p *Postgres) String() string {
 }
 
 func (o *PostgresOptions) setDefaults() {
-	o.MaxConns = defaultTo(o.MaxConns, 16)
-	o.Writers = defaultTo(o.Writers, max(1, o.MaxConns/2))
+	o.MaxConns = defaultTo(o.MaxConns, 24)
+	o.Writers = defaultTo(o.Writers, max(1, o.MaxConns*2/3))
 	o.QueueLength = defaultTo(o.QueueLength, 4096)
 	o.StatementTimeout = defaultTo(o.StatementTimeout, 30*time.Second)
 	o.LockTimeout = defaultTo(o.LockTimeout, 5*time.Second)
@@ -189,8 +189,12 @@ func finally(err error, runs int) error {
 	return err
 }
 
-// pause is how long to wait before the attempt after the given one: by chance, so that replicas that met do not meet again.
+// pause is how long to wait before the attempt after the given one: not at first, then by chance, so that replicas that met several times do
+// not meet again.
 func pause(run int) time.Duration {
+	if run < 4 {
+		return 0
+	}
 	return rand.N(time.Millisecond << min(run, 8))
 }
 
