@@ -404,3 +404,11 @@ def test_a_table_that_was_replaced_while_a_transaction_ran_is_not_touched(lake: 
     with pytest.raises(lancerest.LancerestError):
         lake.catalog.transaction(change)
     assert (lake.versions("t"), ids(lake.open("t"))) == ([1], [50])
+
+
+@pytest.mark.parametrize("mode", ["append", "Create", "exist_ok"])
+def test_an_unknown_mode_changes_nothing(lake: Lake, mode: str) -> None:
+    lake.write("kept", rows(0, 3), mode="create")
+    with pytest.raises(ValueError, match=mode):
+        lake.catalog.transaction(lambda tx: tx.create(lake.id("kept"), rows(9), mode=mode))  # type: ignore[arg-type]
+    assert lake.catalog.open(lake.id("kept")).count_rows() == 3

@@ -64,8 +64,11 @@ class Transaction:
         """Make a new table of the data's schema and rows; with mode "overwrite", replace the table if there is one.
 
         The name is reserved at once (others see a declared table without versions); its first version is published with
-        everything else. RequestError with code 5 if the table has a version already, with code 1 if its namespace is missing.
+        everything else. RequestError with code 5 if the table has a version already, with code 1 if its namespace is missing;
+        ValueError for another mode.
         """
+        if mode not in ("create", "overwrite"):
+            raise ValueError(f'mode {mode!r} is unknown: it must be "create" or "overwrite" (to add rows, call append)')
         name = self._parse(table)
         try:
             self._declare(name)
