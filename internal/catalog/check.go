@@ -49,6 +49,7 @@ const (
 	FindingStaged   FindingKind = "staged"   // a staged manifest that nobody needs
 	FindingBranch   FindingKind = "branch"   // a branch that was deleted in storage
 	FindingJob      FindingKind = "job"      // work after a commit that keeps failing
+	FindingTable    FindingKind = "table"    // something that keeps the table from being checked: a damaged reference, a root that is not allowed
 )
 
 // CheckSummary is what a check went through.
@@ -82,7 +83,7 @@ func (c *Catalog) Check(ctx context.Context, opts CheckOptions) (CheckSummary, e
 			return k.sum, err
 		}
 		for _, t := range tables {
-			if err := k.table(ctx, t); err != nil {
+			if err := k.tolerant(ctx, t, k.table(ctx, t)); err != nil {
 				return k.sum, fmt.Errorf("check table %q: %w", show(t.Path), err)
 			}
 			page.AfterNamespace, page.AfterName = t.Namespace, t.Path.Name()
@@ -184,6 +185,14 @@ func (k *checker) runJob(ctx context.Context, job store.Job) error {
 	return k.c.update(ctx, func(tx store.Tx) error { return tx.DeleteJob(job.ID) })
 }
 
+// tolerant makes a finding of what is wrong with one table alone, so that the others are looked at too.
+func (k *checker) tolerant(ctx context.Context, t lance.Table, err error) error {
+	if err == nil || api.CodeOf(err) != api.CodeInvalidTableState {
+		return err
+	}
+	return k.found(ctx, Finding{Kind: FindingTable, Table: show(t.Path), What: withCauses(err)}, nil)
+}
+
 // table compares all chains of a table.
 func (k *checker) table(ctx context.Context, t lance.Table) error {
 	k.sum.Tables++
@@ -200,7 +209,7 @@ func (k *checker) table(ctx context.Context, t lance.Table) error {
 		return err
 	}
 	refs, err := k.c.listBranches(ctx, p)
-	if err != nil {
+	if err := k.tolerant(ctx, t, err); err != nil {
 		return err
 	}
 	for _, ref := range refs {

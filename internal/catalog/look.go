@@ -139,7 +139,7 @@ func (w *work) checkManifestPath() *api.Error {
 	}
 	want := lance.VersionsPrefix(w.place.dir, w.branch)
 	if dir != want {
-		return api.Errorf(api.CodeInvalidInput, "manifest_path %q does not lie in the directory of this table and branch: it must be %s%s-<uuid>",
+		return api.Errorf(api.CodeInvalidInput, "manifest_path %q does not lie in the directory of this table and branch: it must be %[2]s%[3]s-<uuid>, or %[2]sd<u64>.manifest of a detached version to attach",
 			w.manifestPath, want, lance.ManifestName(w.version, w.scheme))
 	}
 	detached, _, final := lance.ParseManifestName(name)
@@ -149,7 +149,7 @@ func (w *work) checkManifestPath() *api.Error {
 	case lance.CheckStagedName(name, w.version, w.scheme):
 		w.staged = name
 	default:
-		return api.Errorf(api.CodeInvalidInput, "manifest_path %q is not a staged manifest of version %d with naming scheme %s: its name must be %s-<uuid>",
+		return api.Errorf(api.CodeInvalidInput, "manifest_path %q is not a staged manifest of version %d with naming scheme %s: its name must be %s-<uuid>, or d<u64>.manifest for a detached version to attach",
 			w.manifestPath, w.version, w.scheme, lance.ManifestName(w.version, w.scheme))
 	}
 	return nil
