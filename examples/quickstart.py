@@ -89,7 +89,8 @@ A reader compared the three tables all the while and never found one of them ahe
 The files are ordinary Lance tables under {tables}
 From Python: lancedb.connect_namespace("rest", {{"uri": "{url}"}}).open_table("digits_labels")
 
-The server keeps running at {url}. Ctrl-C ends it; the tables stay, and `make quickstart` can be run again."""
+The server keeps running at {url}. Ctrl-C ends it; the tables stay until `make quickstart`
+is run again, which fills them anew."""
 
 
 def stop(server: subprocess.Popen[str]) -> None:
