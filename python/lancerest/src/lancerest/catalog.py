@@ -95,8 +95,10 @@ class Catalog:
 
         The latest versions are asked for until two rounds in a row agree: versions only grow, so all tables stood at
         those versions between the two rounds. ConflictError if writers leave no such moment within `timeout` seconds;
-        LookupError for a table without a version; RequestError with code 4 if one is missing.
+        LookupError for a table without a version; RequestError with code 4 if one is missing; TypeError for a single name.
         """
+        if isinstance(tables, str):
+            raise TypeError(f"give a list of tables, such as [{tables!r}], and not one name")
         chains = [self._chain(table, None) for table in tables]
         deadline = Deadline(timeout)
         before = [self._head(chain, deadline.left()) for chain in chains]
