@@ -15,9 +15,11 @@ import (
 //go:generate go test -run ConfigurationDocument -update .
 
 type commands struct {
-	Serve   serveCommand   `cmd:"" help:"Serve the catalog."`
-	Check   checkCommand   `cmd:"" help:"Compare the catalog with storage, and mend what can be mended."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve       serveCommand       `cmd:"" help:"Serve the catalog."`
+	Check       checkCommand       `cmd:"" help:"Compare the catalog with storage, and mend what can be mended."`
+	Export      exportCommand      `cmd:"" help:"Write the whole state to the standard output, as lines of JSON."`
+	ImportState importStateCommand `cmd:"" help:"Fill an empty state from the standard input, with what export wrote."`
+	Version     versionCommand     `cmd:"" help:"Print the version."`
 }
 
 func main() {

@@ -13,11 +13,11 @@ import (
 )
 
 type serveCommand struct {
-	Data       string        `help:"Directory of the catalog's state (catalog.db) and, unless --root says otherwise, of the tables." default:"./lancerest-data" env:"LANCEREST_DATA" placeholder:"DIR"`
+	Data       string        `help:"Directory of the catalog's state (catalog.db) and, unless --root says otherwise, of the tables." default:"./lancerest-data" env:"LANCEREST_DATA"`
 	State      string        `help:"PostgreSQL database (15 or newer) that keeps the state instead of the data directory; any number of servers may share it." env:"LANCEREST_STATE" placeholder:"postgres://USER:PASSWORD@HOST/DATABASE"`
 	Root       string        `help:"Directory under which tables live; the default is tables inside the data directory." env:"LANCEREST_ROOT" placeholder:"DIR"`
 	Allow      []string      `help:"Further directory in which tables may be registered or declared, and those of an earlier --root go on; may be repeated." env:"LANCEREST_ALLOW" placeholder:"DIR"`
-	Listen     string        `help:"Address to serve on." default:"127.0.0.1:2333" env:"LANCEREST_LISTEN" placeholder:"ADDR"`
+	Listen     string        `help:"Address to serve on." default:"127.0.0.1:2333" env:"LANCEREST_LISTEN"`
 	Insecure   bool          `help:"Serve on an address that other machines can reach, although there is no authentication." env:"LANCEREST_INSECURE"`
 	LogLevel   string        `help:"What to log: debug, info (a line a request), warn or error." enum:"debug,info,warn,error" default:"info" env:"LANCEREST_LOG_LEVEL"`
 	StagedKeep time.Duration `help:"Time that a staged manifest outlives the commit that published it, so that the commit can be completed again if its object is lost." default:"10s" env:"LANCEREST_STAGED_KEEP"`
