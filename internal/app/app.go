@@ -218,7 +218,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.listener, err = net.Listen("tcp", a.config.Listen)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return fmt.Errorf("%w: choose another address with --listen", err)
 	}
 	return nil
 }

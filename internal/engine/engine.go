@@ -22,5 +22,5 @@ type None struct{}
 // contract, trap 30).
 func (None) Do(_ context.Context, operation string, _ any) (any, error) {
 	return nil, api.Errorf(api.CodeUnsupported,
-		"%s needs the engine, which reads and writes table data, and this server has none: use the Lance library on the location that DescribeTable returns", operation)
+		"%s needs the engine, which reads and writes table data, and this server has none: use a Lance library that is given this catalog, such as pylance with namespace_client and table_id, or lancedb.connect_namespace", operation)
 }

@@ -195,8 +195,8 @@ func requestID(r *http.Request) string {
 
 func (h *Handler) log(ctx context.Context, a answer, took time.Duration) {
 	level := slog.LevelInfo
-	if a.status >= http.StatusInternalServerError {
-		level = slog.LevelError
+	if a.status >= http.StatusInternalServerError && !errors.Is(a.err, context.Canceled) {
+		level = slog.LevelError // a caller who hangs up is none
 	}
 	if !h.opts.Logger.Enabled(ctx, level) {
 		return
