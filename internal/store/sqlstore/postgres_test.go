@@ -44,6 +44,8 @@ func TestPostgres(t *testing.T) {
 		"connection lost in COMMIT":         lostInCommit,
 		"backend killed in COMMIT":          killedInCommit,
 		"a URL that cannot be used":         badURL,
+		"dumps between the dialects":        dumpBetween,
+		"dumps that are refused":            dumpRefused,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

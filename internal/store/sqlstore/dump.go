@@ -1,0 +1,522 @@
+package sqlstore
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lancerest/lancerest/internal/store"
+)
+
+// A dump is the whole state as lines of JSON: a header, one line a row, and a last line that holds how many rows there are of each table
+// and the SHA-256 of all lines before it. The same state gives the same bytes in every dialect.
+
+// dumpFormat is the version of the form of the lines. A reader refuses any other.
+const dumpFormat = 1
+
+const (
+	// dumpPage is how many rows one query reads.
+	dumpPage = 1000
+	// importRows and importBytes bound what is sent to the database at once.
+	importRows  = 500
+	importBytes = 4 << 20
+	// lineMax bounds a line. The longest are transactions, whose entries arrived in one request.
+	lineMax = 256 << 20
+)
+
+// ErrDump is the error of a dump that cannot be imported as it is: cut off, changed, or of another version.
+var ErrDump = errors.New("the file cannot be imported")
+
+// ErrNotEmpty is the error of an import into a catalog that holds something already.
+var ErrNotEmpty = errors.New("the catalog is not empty")
+
+// columnType is what a column holds.
+type columnType int
+
+const (
+	integerColumn columnType = iota
+	textColumn
+	blobColumn // in base64
+	nullableColumn
+)
+
+// dumpColumn is one column of a table.
+type dumpColumn struct {
+	name  string
+	holds columnType
+}
+
+// dumpTable is one table. Its rows are in the order of their primary key, which is its first columns.
+type dumpTable struct {
+	name    string
+	key     int // how many of the columns
+	columns []dumpColumn
+}
+
+// dumpTables returns all tables of the newest schema but the one of its number. A test holds them to the schema.
+func dumpTables() []dumpTable {
+	return []dumpTable{
+		{"objects", 1, []dumpColumn{
+			{"id", integerColumn}, {"kind", integerColumn}, {"parent", integerColumn}, {"name", textColumn}, {"state", integerColumn},
+			{"path", nullableColumn}, {"location", nullableColumn}, {"properties", textColumn}, {"created_at", integerColumn},
+		}},
+		{"versions", 3, []dumpColumn{
+			{"table_id", integerColumn}, {"branch", textColumn}, {"version", integerColumn}, {"state", integerColumn}, {"origin", integerColumn}, {"txn", textColumn},
+			{"scheme", integerColumn}, {"staged", textColumn}, {"size", integerColumn}, {"e_tag", textColumn}, {"digest", blobColumn}, {"ts", integerColumn}, {"metadata", textColumn},
+		}},
+		{"transactions", 1, []dumpColumn{
+			{"id", textColumn}, {"state", integerColumn}, {"principal", textColumn}, {"created_at", integerColumn}, {"resolved_at", integerColumn}, {"context", textColumn},
+			{"entries", textColumn}, {"status", textColumn}, {"properties", textColumn},
+		}},
+		{"aborted", 4, []dumpColumn{
+			{"table_id", integerColumn}, {"branch", textColumn}, {"version", integerColumn}, {"digest", blobColumn}, {"txn", textColumn}, {"seen", integerColumn},
+		}},
+		{"jobs", 1, []dumpColumn{
+			{"id", integerColumn}, {"kind", textColumn}, {"payload", textColumn}, {"run_at", integerColumn}, {"attempts", integerColumn}, {"last_err", textColumn},
+		}},
+		{"meta", 1, []dumpColumn{{"key", textColumn}, {"value", textColumn}}},
+		{"answers", 1, []dumpColumn{
+			{"key", textColumn}, {"fingerprint", blobColumn}, {"status", integerColumn}, {"body", textColumn}, {"created_at", integerColumn},
+		}},
+	}
+}
+
+// dumpHeader is the first line.
+type dumpHeader struct {
+	Lancerest string              `json:"lancerest"` // what the file is: dumpKind
+	Format    int                 `json:"format"`
+	Schema    int64               `json:"schema"`
+	Tables    map[string][]string `json:"tables"` // their columns, in the order of the rows
+}
+
+const dumpKind = "state"
+
+// dumpRow is a line of a row.
+type dumpRow struct {
+	Table string            `json:"table"`
+	Row   []json.RawMessage `json:"row"`
+}
+
+// dumpEnd is the last line.
+type dumpEnd struct {
+	Rows   map[string]int64 `json:"rows"`
+	SHA256 string           `json:"sha256"`
+}
+
+func headerOf(schema int64) dumpHeader {
+	h := dumpHeader{Lancerest: dumpKind, Format: dumpFormat, Schema: schema, Tables: map[string][]string{}}
+	for _, t := range dumpTables() {
+		h.Tables[t.name] = t.names()
+	}
+	return h
+}
+
+func (t dumpTable) names() []string {
+	names := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		names[i] = c.name
+	}
+	return names
+}
+
+// page is the statement that reads rows after a key, or the first rows. After the columns come, for those that may be NULL, columns that
+// say whether they are.
+func (t dumpTable) page(first bool) string {
+	columns := strings.Join(t.names(), ", ")
+	for _, c := range t.columns {
+		if c.holds == nullableColumn {
+			columns += ", CAST(CASE WHEN " + c.name + " IS NULL THEN 1 ELSE 0 END AS BIGINT)"
+		}
+	}
+	key := strings.Join(t.names()[:t.key], ", ")
+	where, limit := "", 1
+	if !first {
+		where, limit = " WHERE ("+key+") > ("+parameters(t.key)+")", t.key+1
+	}
+	return "SELECT " + columns + " FROM " + t.name + where + " ORDER BY " + key + " LIMIT $" + strconv.Itoa(limit)
+}
+
+func (t dumpTable) insert() string {
+	return "INSERT INTO " + t.name + " (" + strings.Join(t.names(), ", ") + ") VALUES (" + parameters(len(t.columns)) + ")"
+}
+
+// parameters returns "$1, $2, …" up to n.
+func parameters(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = "$" + strconv.Itoa(i+1)
+	}
+	return strings.Join(list, ", ")
+}
+
+// Export writes the whole state of a store of this package to w, from one snapshot and in bounded memory, and returns the number of rows.
+// What was written counts for nothing if it returns an error. The dump holds the catalog's secret and all that callers have stored.
+func Export(ctx context.Context, s store.Store, w io.Writer) (int64, error) {
+	var rows int64
+	buffered := bufio.NewWriterSize(w, 1<<16)
+	err := s.View(ctx, func(r store.Reader) error {
+		own, ok := r.(*reader)
+		if !ok {
+			return fmt.Errorf("a reader of type %T is not of this package", r)
+		}
+		e := exporter{ctx: ctx, statements: own, w: buffered, sum: sha256.New()}
+		var err error
+		rows, err = e.run()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("export the state: %w", err)
+	}
+	if err := buffered.Flush(); err != nil {
+		return 0, fmt.Errorf("export the state: %w", err)
+	}
+	return rows, nil
+}
+
+// exporter writes one dump.
+type exporter struct {
+	ctx        context.Context
+	statements statements
+	w          io.Writer
+	sum        hash.Hash
+}
+
+func (e *exporter) run() (int64, error) {
+	schema, err := schemaNumber(e.statements)
+	if err != nil {
+		return 0, err
+	}
+	if err := e.line(headerOf(schema)); err != nil {
+		return 0, err
+	}
+	end := dumpEnd{Rows: map[string]int64{}}
+	var total int64
+	for _, t := range dumpTables() {
+		n, err := e.table(t)
+		if err != nil {
+			return 0, fmt.Errorf("table %s: %w", t.name, err)
+		}
+		end.Rows[t.name] = n
+		total += n
+	}
+	end.SHA256 = hex.EncodeToString(e.sum.Sum(nil))
+	return total, e.line(end)
+}
+
+// table writes the rows of a table and returns their number.
+func (e *exporter) table(t dumpTable) (int64, error) {
+	var total int64
+	var after []any
+	for {
+		n := 0
+		last := after
+		err := e.statements.query(t.page(after == nil), [][]any{append(slices.Clip(after), int64(dumpPage))}, func(_ int, r row) error {
+			values, err := t.read(r)
+			if err != nil {
+				return err
+			}
+			n++
+			last = values[:t.key]
+			return e.line(map[string]any{"table": t.name, "row": values})
+		})
+		total += int64(n)
+		if err == nil {
+			err = e.ctx.Err()
+		}
+		if err != nil || n < dumpPage {
+			return total, err
+		}
+		after = last
+	}
+}
+
+// read returns a row's values as int64, string, []byte and nil.
+func (t dumpTable) read(r row) ([]any, error) {
+	values := make([]any, len(t.columns))
+	null := len(t.columns) // the next column that says whether one is NULL
+	for i, c := range t.columns {
+		switch c.holds {
+		case integerColumn:
+			values[i] = r.Int(i)
+		case blobColumn:
+			values[i] = slices.Concat([]byte{}, r.Bytes(i)) // never nil, which would be NULL
+		case textColumn:
+			values[i] = r.Text(i)
+		case nullableColumn:
+			if r.Int(null) == 0 {
+				values[i] = r.Text(i)
+			}
+			null++
+		}
+		if s, ok := values[i].(string); ok && !utf8.ValidString(s) { // JSON would change it
+			return nil, fmt.Errorf("column %s of row %v holds %q, which is not UTF-8", c.name, values[:t.key], s)
+		}
+	}
+	return values, nil
+}
+
+func (e *exporter) line(v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	data = append(data, '\n')
+	e.sum.Write(data)
+	_, err = e.w.Write(data)
+	return err
+}
+
+// Import fills an empty store of this package with a dump in one transaction and returns the number of rows. Where it returns an error
+// nothing stays, except for store.ErrUnknown: then either all of it is there or nothing. The error wraps ErrDump if the dump is at fault,
+// ErrNotEmpty if the catalog holds anything already.
+func Import(ctx context.Context, s store.Store, r io.Reader) (int64, error) {
+	var rows int64
+	begun := false
+	err := s.Update(ctx, func(t store.Tx) error {
+		own, ok := t.(*tx)
+		if !ok {
+			return fmt.Errorf("a transaction of type %T is not of this package", t)
+		}
+		if begun { // what was read from r is gone
+			return fmt.Errorf("another process has used the database meanwhile; stop it and import again: %w", store.ErrContention)
+		}
+		begun = true
+		i := importer{ctx: ctx, statements: own, r: bufio.NewReaderSize(r, 1<<16), sum: sha256.New(), rows: map[string]int64{}}
+		var err error
+		rows, err = i.run()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("import a state: %w", err)
+	}
+	return rows, nil
+}
+
+// importer reads one dump.
+type importer struct {
+	ctx        context.Context
+	statements statements
+	r          *bufio.Reader
+	sum        hash.Hash // of the lines before the one read last
+	number     int       // of the line read last
+	rows       map[string]int64
+
+	table   dumpTable // whose rows wait to be inserted
+	waiting [][]any
+	bytes   int
+}
+
+func (i *importer) run() (int64, error) {
+	if err := i.empty(); err != nil {
+		return 0, err
+	}
+	if err := i.header(); err != nil {
+		return 0, err
+	}
+	for {
+		line, err := i.line()
+		if err != nil {
+			return 0, err
+		}
+		if bytes.HasPrefix(line, []byte(`{"rows":`)) {
+			break
+		}
+		if err := i.row(line); err != nil {
+			return 0, err
+		}
+	}
+	if err := i.flush(); err != nil {
+		return 0, err
+	}
+	var total int64
+	for n := range maps.Values(i.rows) {
+		total += n
+	}
+	return total, nil
+}
+
+// empty makes sure that the catalog holds nothing, and takes away the root namespace, which the dump brings along.
+func (i *importer) empty() error {
+	for _, t := range dumpTables() {
+		where := ""
+		if t.name == "objects" {
+			where = " WHERE id <> 0"
+		}
+		found, err := exists(i.statements, "SELECT "+t.columns[0].name+" FROM "+t.name+where+" LIMIT 1")
+		if err != nil {
+			return err
+		}
+		if found {
+			return fmt.Errorf("%w: table %s has rows; a state can only be imported where no server has ever run", ErrNotEmpty, t.name)
+		}
+	}
+	_, err := change(i.statements, `DELETE FROM objects WHERE id = 0`)
+	return err
+}
+
+func (i *importer) header() error {
+	line, err := i.line()
+	if err != nil {
+		return err
+	}
+	var h dumpHeader
+	if err := json.Unmarshal(line, &h); err != nil || h.Lancerest != dumpKind {
+		return i.refuse("it does not begin as what lancerest export writes")
+	}
+	if h.Format != dumpFormat {
+		return i.refuse("its format is %d, this binary knows %d: use the version of lancerest that wrote it", h.Format, dumpFormat)
+	}
+	schema, err := schemaNumber(i.statements)
+	if err != nil {
+		return err
+	}
+	if h.Schema != schema {
+		return i.refuse("its schema is number %d, this binary's is %d: import it with the version of lancerest that wrote it, then start this one, which migrates", h.Schema, schema)
+	}
+	if want := headerOf(schema); !maps.EqualFunc(h.Tables, want.Tables, slices.Equal) {
+		return i.refuse("its tables are %v, this binary's are %v", h.Tables, want.Tables)
+	}
+	return nil
+}
+
+// row takes the line of a row.
+func (i *importer) row(line []byte) error {
+	var d dumpRow
+	if err := json.Unmarshal(line, &d); err != nil {
+		return i.refuse("this is no row: %v", err)
+	}
+	if d.Table != i.table.name {
+		if err := i.flush(); err != nil {
+			return err
+		}
+		k := slices.IndexFunc(dumpTables(), func(t dumpTable) bool { return t.name == d.Table })
+		if k < 0 {
+			return i.refuse("there is no table %q", d.Table)
+		}
+		i.table = dumpTables()[k]
+	}
+	values, err := i.table.parse(d.Row)
+	if err != nil {
+		return i.refuse("a row of %s: %v", d.Table, err)
+	}
+	i.rows[d.Table]++
+	i.waiting = append(i.waiting, values)
+	i.bytes += len(line)
+	if len(i.waiting) >= importRows || i.bytes >= importBytes {
+		return i.flush()
+	}
+	return nil
+}
+
+// parse is the inverse of read and of JSON.
+func (t dumpTable) parse(row []json.RawMessage) ([]any, error) {
+	if len(row) != len(t.columns) {
+		return nil, fmt.Errorf("it has %d columns where there are %d", len(row), len(t.columns))
+	}
+	values := make([]any, len(row))
+	for i, c := range t.columns {
+		null := string(row[i]) == "null"
+		if null && c.holds == nullableColumn {
+			continue
+		}
+		var err error
+		switch c.holds {
+		case integerColumn:
+			values[i], err = parse[int64](row[i])
+		case blobColumn:
+			values[i], err = parse[[]byte](row[i])
+		case textColumn, nullableColumn:
+			values[i], err = parse[string](row[i])
+		}
+		if err != nil || null {
+			return nil, fmt.Errorf("column %s cannot be %.100s", c.name, row[i])
+		}
+	}
+	return values, nil
+}
+
+func parse[T any](data json.RawMessage) (T, error) {
+	var v T
+	err := json.Unmarshal(data, &v)
+	return v, err
+}
+
+// flush inserts the rows that wait.
+func (i *importer) flush() error {
+	if len(i.waiting) == 0 {
+		return nil
+	}
+	if _, err := i.statements.exec(i.table.insert(), i.waiting); err != nil {
+		return fmt.Errorf("insert rows of %s up to line %d: %w", i.table.name, i.number, err)
+	}
+	i.waiting, i.bytes = i.waiting[:0], 0
+	return i.ctx.Err()
+}
+
+// line returns the next line. It verifies the last one, so that whoever gets that has a whole dump.
+func (i *importer) line() ([]byte, error) {
+	i.number++
+	var line []byte
+	for {
+		part, err := i.r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull) && len(line) <= lineMax:
+			continue
+		case errors.Is(err, bufio.ErrBufferFull):
+			return nil, i.refuse("the line is longer than %d bytes", lineMax)
+		case errors.Is(err, io.EOF):
+			return nil, i.refuse("it is cut off: the last line that lancerest export writes is missing")
+		case err != nil:
+			return nil, fmt.Errorf("read line %d: %w", i.number, err)
+		}
+		break
+	}
+	if bytes.HasPrefix(line, []byte(`{"rows":`)) {
+		return line, i.verify(line)
+	}
+	i.sum.Write(line)
+	return line, nil
+}
+
+// verify compares the last line with what was read before it.
+func (i *importer) verify(line []byte) error {
+	var end dumpEnd
+	if err := json.Unmarshal(line, &end); err != nil {
+		return i.refuse("the last line cannot be read: %v", err)
+	}
+	for _, t := range dumpTables() {
+		if end.Rows[t.name] != i.rows[t.name] {
+			return i.refuse("it should have %d rows of %s and has %d", end.Rows[t.name], t.name, i.rows[t.name])
+		}
+	}
+	if got := hex.EncodeToString(i.sum.Sum(nil)); got != end.SHA256 {
+		return i.refuse("its checksum is %s and should be %s: it was changed", got, end.SHA256)
+	}
+	if i.rows["objects"] == 0 {
+		return i.refuse("it has no root namespace")
+	}
+	if _, err := i.r.ReadByte(); err == nil {
+		return i.refuse("something follows the last line")
+	} else if !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read beyond line %d: %w", i.number, err)
+	}
+	return nil
+}
+
+// refuse says what is wrong with the dump.
+func (i *importer) refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: line %d: %s", ErrDump, i.number, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,14 @@
+package sqlstore
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// DumpColumns returns the tables of a dump with their columns, as its header names them.
+func DumpColumns(dump string) (map[string][]string, error) {
+	line, _, _ := strings.Cut(dump, "\n")
+	var h dumpHeader
+	err := json.Unmarshal([]byte(line), &h)
+	return h.Tables, err
+}
