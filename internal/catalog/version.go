@@ -187,7 +187,7 @@ func tooBusy(t lance.Table) error {
 // latest returns the head of a chain, Number 0 where the table is only declared. For a branch that does not exist the error is
 // of code 22.
 func (c *Catalog) latest(ctx context.Context, t lance.Table, branch lance.Branch) (lance.Version, error) {
-	page, err := c.versionPage(ctx, t, branch, store.VersionPage{Limit: 1, Descending: true})
+	page, _, err := c.versionPage(ctx, t, branch, store.VersionPage{Limit: 1, Descending: true})
 	return first(page), err
 }
 
@@ -220,14 +220,13 @@ func (c *Catalog) ListTableVersions(ctx context.Context, req *api.ListTableVersi
 	resp := &api.ListTableVersionsResponse{Versions: []api.TableVersion{}}
 	more := true
 	for size := 0; more && len(resp.Versions) < limit && size < pageBytes; {
-		want := min(limit-len(resp.Versions), versionChunk)
-		page, err := c.versionPage(ctx, t, branch, store.VersionPage{
-			After: lance.VersionNumber(cur.After), Limit: want + 1, Descending: said(req.Descending),
+		var page []lance.Version
+		page, more, err = c.versionPage(ctx, t, branch, store.VersionPage{
+			After: lance.VersionNumber(cur.After), Limit: min(limit-len(resp.Versions), versionChunk), Descending: said(req.Descending),
 		})
 		if err != nil {
 			return nil, err
 		}
-		page, more = cut(page, want)
 		for _, v := range page {
 			wire, err := c.wireVersion(t, v)
 			if err != nil {
@@ -251,51 +250,55 @@ const (
 )
 
 // versionPage reads one page of a chain's committed versions, after finishing what is pending on it and marking those whose
-// manifests are gone (C7, C9).
-func (c *Catalog) versionPage(ctx context.Context, t lance.Table, branch lance.Branch, want store.VersionPage) ([]lance.Version, error) {
+// manifests are gone (C7, C9). It reports whether there are more, from a row that it does not look at in storage: asking for the latest
+// version costs no look at the one before it.
+func (c *Catalog) versionPage(ctx context.Context, t lance.Table, branch lance.Branch, want store.VersionPage) ([]lance.Version, bool, error) {
 	cp, err := c.chainOf(t, branch)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	ahead := want
+	ahead.Limit++
 	sought := false
 	for range readRounds {
-		page, head, err := c.rowsAndHead(ctx, cp.chain, want)
+		rows, head, err := c.rowsAndHead(ctx, cp.chain, ahead)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
+		page, more := cut(rows, want.Limit)
 		if len(page) == 0 && want.After == 0 && head.Number == 0 {
 			// Nothing is known: a writer may have gone past the catalog (C9).
 			if sought {
-				return nil, c.emptyChain(ctx, t, cp)
+				return nil, false, c.emptyChain(ctx, t, cp)
 			}
 			sought = true
 			if _, err := c.adopt(ctx, cp); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			continue
 		}
 		if i := pendingIn(page); i >= 0 {
 			if err := c.help(ctx, page[i].Transaction); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			continue
 		}
 		if !sought && reaches(page, head, want) {
 			sought = true
-			more, err := c.adoptNext(ctx, cp, head)
+			found, err := c.adoptNext(ctx, cp, head)
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
-			if more {
+			if found {
 				continue
 			}
 		}
 		gone, err := c.pruneGone(ctx, cp, page, head)
 		if err != nil || len(gone) == 0 {
-			return page, err
+			return page, more, err
 		}
 	}
-	return nil, tooBusy(t)
+	return nil, false, tooBusy(t)
 }
 
 // reaches reports whether a page holds the head of its chain, or ends the chain in another way.
