@@ -118,7 +118,7 @@ func (r *result) remarks() []string {
 	remarks := []string{
 		fmt.Sprintf("%s, %s; %s; %d clients, %d rounds of %s an operation and server, medians (lowest to highest round); the load generator shares the machine",
 			r.started.UTC().Format("2006-01-02 15:04 UTC"), r.machine, r.loads, r.options.clients, r.options.rounds, r.options.duration),
-		"CPU is the processor time of the server for one request: unlike the rest it hardly changes with what else the machine does",
+		"CPU is the processor time of the server for one request: it depends far less than the rest on what else the machine does",
 		fmt.Sprintf("%d tables, also in the reference server; fdatasync/s of the disk, 4 KiB appended, before each operation and after the last: %s",
 			r.options.tables, strings.Join(disk, "; ")),
 	}
