@@ -69,6 +69,11 @@ check-postgres: postgres ## The rules and the wire suite again, with the state i
 	$(call step,$@,go run ./test/withpostgres go test -count=1 ./internal/catalog; \
 	go run ./test/withpostgres go test -count=1 -timeout 15m ./test/wire)
 
+SOAK ?= 10m
+.PHONY: soak
+soak: postgres ## Kill servers, replicas and databases under load, at random, for SOAK (10m).
+	$(call step,$@,LANCEREST_SOAK=$(SOAK) go test -count=1 -timeout 24h -v -run 'KillUnderLoad|Replicas' ./test/faults)
+
 .PHONY: check-ruff
 check-ruff: $(VENV)/ready ## Python code is formatted and free of what ruff finds.
 	$(call step,$@,$(VENV)/bin/ruff check --quiet --config python/lancerest/pyproject.toml $(PY_SOURCES); \

@@ -54,10 +54,10 @@ type process struct {
 
 var announced = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
-// start serves a data directory on a free port of this machine.
-func start(t *testing.T, data string) *process {
+// start serves a data directory on a free port of this machine, with further flags.
+func start(t *testing.T, data string, flags ...string) *process {
 	t.Helper()
-	cmd := exec.Command(binary, "serve", "--data", data, "--listen", "127.0.0.1:0")
+	cmd := exec.Command(binary, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, flags...)...)
 	cmd.Stderr = testLog{t}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -125,11 +125,11 @@ func (p *process) wait(t *testing.T) error {
 }
 
 // clean fails the test unless `lancerest check` finds nothing wrong on a data directory that no server has open, or one has.
-func clean(t *testing.T, data string) {
+func clean(t *testing.T, data string, flags ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, binary, "check", "--data", data).CombinedOutput()
+	out, err := exec.CommandContext(ctx, binary, append([]string{"check", "--data", data}, flags...)...).CombinedOutput()
 	if err != nil {
 		t.Errorf("lancerest check: %v\n%s", err, out)
 	}

@@ -62,7 +62,20 @@ type site struct {
 	root  lance.Location
 }
 
+// newSite makes a site with its state in SQLite.
 func newSite(t *testing.T) *site {
+	t.Helper()
+	s := newFolder(t)
+	var err error
+	if s.state, err = sqlstore.OpenSQLite(context.Background(), sqlstore.Options{Path: filepath.Join(s.data, "catalog.db")}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.state.Close() })
+	return s
+}
+
+// newFolder makes a site that has no state yet.
+func newFolder(t *testing.T) *site {
 	t.Helper()
 	data, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -72,10 +85,6 @@ func newSite(t *testing.T) *site {
 	if err := os.Mkdir(filepath.Join(data, "tables"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if s.state, err = sqlstore.OpenSQLite(context.Background(), sqlstore.Options{Path: filepath.Join(data, "catalog.db")}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.state.Close() })
 	if s.files, err = local.New(local.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,300 @@
+//go:build unix
+
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/store"
+	"github.com/lancerest/lancerest/internal/store/sqlstore"
+	"github.com/lancerest/lancerest/internal/store/sqlstore/pgtest"
+)
+
+// patience is how long a client goes on with one request, over all that happens to servers and databases.
+const patience = time.Minute
+
+// replicas is some servers on one state, as a load balancer sees them.
+type replicas struct {
+	data, state string
+
+	mu  sync.Mutex
+	all []*process
+}
+
+func startReplicas(t *testing.T, data, state string, n int) *replicas {
+	t.Helper()
+	r := &replicas{data: data, state: state, all: make([]*process, n)}
+	var wg sync.WaitGroup // a migration is made once, however many start together
+	for i := range r.all {
+		wg.Go(func() { r.all[i] = start(t, data, "--state", state) })
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return r
+}
+
+// any returns one of the replicas, which may have died.
+func (r *replicas) any() *process {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all[rand.IntN(len(r.all))]
+}
+
+// killAny kills a replica and starts another one in its place.
+func (r *replicas) killAny(t *testing.T) {
+	t.Helper()
+	n := rand.IntN(len(r.all))
+	r.all[n].kill(t)
+	p := start(t, r.data, "--state", r.state)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all[n] = p
+}
+
+func (r *replicas) stop(t *testing.T) {
+	t.Helper()
+	for _, p := range r.all {
+		p.stop(t)
+	}
+}
+
+// refusals are the batches of which clients were told that they lost.
+type refusals struct {
+	mu  sync.Mutex
+	all []*api.BatchCreateTableVersionsRequest
+}
+
+// insist commits the next version again and again, over whichever replica, and sends each batch until it has an answer.
+func (x *pair) insist(t *testing.T, r *replicas, lost *refusals, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		head, _, err := latest(r.any(), x.tables[0])
+		if err != nil {
+			time.Sleep(10 * time.Millisecond) // nobody is there to answer
+			continue
+		}
+		req, err := commitOf(head+1, x.tables[:]...)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		switch err := untilAnswered(r, req); {
+		case err == nil:
+			x.acknowledged(t, req)
+		case api.CodeOf(err) == api.CodeConcurrentModification:
+			lost.mu.Lock()
+			lost.all = append(lost.all, req)
+			lost.mu.Unlock()
+		default:
+			t.Errorf("version %d of %s: %v", head+1, x.tables[0].name, err)
+			return
+		}
+	}
+}
+
+// untilAnswered sends a batch until a replica says what became of it.
+func untilAnswered(r *replicas, req *api.BatchCreateTableVersionsRequest) error {
+	for began := time.Now(); ; {
+		_, err := r.any().BatchCreateTableVersions(context.Background(), req)
+		var answer *api.Error
+		if err == nil || errors.As(err, &answer) && !unsettled(answer.Code) {
+			return err
+		}
+		if time.Since(began) > patience {
+			return fmt.Errorf("not answered within %s: %w", patience, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// unsettled reports whether a code says that the request may be sent again as it is.
+func unsettled(c api.Code) bool {
+	return c == api.CodeServiceUnavailable || c == api.CodeInternal || c == api.CodeThrottling
+}
+
+// watch reads one table on one replica and then the other on another: the second is never behind the first, and none goes back.
+func (x *pair) watch(t *testing.T, r *replicas, first int, stop <-chan struct{}) {
+	var newest int64
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		for k := range x.tables {
+			tb := x.tables[(first+k)%2]
+			v, _, err := latest(r.any(), tb)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				t.Error(err)
+			case err == nil && v < newest:
+				t.Errorf("%s was seen at %d after %d was seen of the pair", tb.name, v, newest)
+			case err == nil:
+				newest = v
+			}
+		}
+	}
+}
+
+// count is how many versions were acknowledged.
+func (x *pair) count() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.answered)
+}
+
+// insistAll runs writers and watchers on all pairs for as long as do takes.
+func insistAll(t *testing.T, r *replicas, all []*pair, do func()) {
+	t.Helper()
+	stop := make(chan struct{})
+	var lost refusals
+	var wg sync.WaitGroup
+	for _, x := range all {
+		for range writers {
+			wg.Go(func() { x.insist(t, r, &lost, stop) })
+		}
+		wg.Go(func() { x.watch(t, r, int(x.seed%2), stop) })
+	}
+	func() {
+		defer wg.Wait()
+		defer close(stop)
+		do()
+	}()
+	for _, x := range all {
+		for _, p := range r.all {
+			x.settle(t, p)
+		}
+	}
+	for _, req := range lost.all {
+		for i, e := range req.Entries {
+			for _, x := range all {
+				k := slices.IndexFunc(x.tables[:], func(tb table) bool { return tb.name == e.ID[0] })
+				if k >= 0 && x.tables[k].mark(e.Version) == marks(req)[i] {
+					t.Errorf("version %d of %s was refused and is there", e.Version, e.ID[0])
+				}
+			}
+		}
+	}
+}
+
+// advance waits until every pair has some more acknowledged versions.
+func advance(t *testing.T, all []*pair, by int) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for _, x := range all {
+		for want := x.count() + by; x.count() < want; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) || t.Failed() {
+				t.Fatalf("%s has not got %d more versions within %s", x.tables[0].name, by, patience)
+			}
+		}
+	}
+}
+
+// nothingPending fails the test if any transaction is left half-way.
+func nothingPending(t *testing.T, state string) {
+	t.Helper()
+	s, err := sqlstore.OpenPostgres(t.Context(), sqlstore.PostgresOptions{URL: state, Beside: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	err = s.View(t.Context(), func(r store.Reader) error {
+		pending, err := r.PendingTransactions(time.Now().Add(time.Hour), 10)
+		if len(pending) > 0 {
+			t.Errorf("transactions are pending: %v", pending)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReplicas kills replicas, and the database under them, and leaves half-done work to them.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	t.Run("a replica dies at every step", func(t *testing.T) {
+		t.Parallel()
+		replicaDies(t, pgtest.Start(t, pgtest.Options{}))
+	})
+	t.Run("failover under load", func(t *testing.T) {
+		t.Parallel()
+		failover(t, pgtest.Start(t, pgtest.Options{}))
+	})
+}
+
+// replicaDies leaves behind what the death of a replica at every step of a batch leaves. Other replicas, which ran all the time, show each batch
+// as a whole or not at all, at their first reading, and can go on.
+func replicaDies(t *testing.T, cluster *pgtest.Cluster) {
+	url := cluster.Schema(t, "lancerest")
+	s := newFolder(t)
+	r := startReplicas(t, s.data, url, 2)
+	state, err := sqlstore.OpenPostgres(t.Context(), sqlstore.PostgresOptions{URL: url, MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = state.Close() })
+	s.state = state
+	for n, at := range moments(s.calls(t)) {
+		v := s.die(t, n, at)
+		v.check(t, r.all[n%2])
+		v.check(t, r.all[(n+1)%2])
+		v.goOn(t, r.all[n%2])
+		v.check(t, r.all[(n+1)%2])
+	}
+	nothingPending(t, url)
+	r.stop(t)
+	clean(t, s.data, "--state", url)
+}
+
+// failover crashes the primary under load, promotes its synchronous standby and goes on, with a new standby, for as long as soak says. The
+// replicas know both addresses; some are killed meanwhile.
+func failover(t *testing.T, primary *pgtest.Cluster) {
+	const schema = "lancerest"
+	primary.Schema(t, schema)
+	data := newFolder(t).data
+	var all []*pair
+	_, until := soak(t)
+	for round := 0; round == 0 || time.Now().Before(until); round++ {
+		standby := primary.Standby(t)
+		url := pgtest.SchemaOnAny(schema, primary, standby)
+		r := startReplicas(t, data, url, 3)
+		if all == nil {
+			all = newPairs(t, r.all[0])
+		}
+		insistAll(t, r, all, func() {
+			advance(t, all, 5)
+			r.killAny(t)
+			advance(t, all, 5)
+			primary.Crash(t)
+			time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // a moment by chance without a database
+			standby.Promote(t)
+			advance(t, all, 5)
+			r.killAny(t)
+			advance(t, all, 5)
+		})
+		nothingPending(t, url)
+		r.stop(t)
+		clean(t, data, "--state", url)
+		primary = standby
+		if t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+		t.Logf("round %d: %d, %d and %d versions acknowledged", round, all[0].count(), all[1].count(), all[2].count())
+	}
+}
