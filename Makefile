@@ -64,10 +64,14 @@ check-model: ## Every interleaving of the commit keeps its promises.
 check-wire: $(VENV)/ready ## 54 operations over HTTP, here and on the reference server.
 	$(call step,$@,LANCEREST_PYTHON=$(CURDIR)/$(VENV)/bin/python go test -count=1 -timeout 15m ./test/wire)
 
+# The clients' tests of what depends on the state; `make check-clients` has all of them.
+STATEFUL := $(addprefix test/clients/test_,crash.py transactions.py transactions_in_doubt.py transactions_together.py writers.py lancedb.py)
+
 .PHONY: check-postgres
-check-postgres: postgres ## The rules and the wire suite again, with the state in PostgreSQL.
+check-postgres: postgres $(VENV)/ready $(BIN) ## The rules, the wire suite and the clients' commits again, with the state in PostgreSQL.
 	$(call step,$@,go run ./test/withpostgres go test -count=1 ./internal/catalog; \
-	go run ./test/withpostgres go test -count=1 -timeout 15m ./test/wire)
+	go run ./test/withpostgres go test -count=1 -timeout 15m ./test/wire; \
+	LANCEREST_BIN=$(BIN) go run ./test/withpostgres $(VENV)/bin/python -m pytest -q -n $(JOBS) $(STATEFUL))
 
 SOAK ?= 10m
 .PHONY: soak

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import threading
+import uuid
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,12 +26,26 @@ def build(directory: Path) -> Path:
     return binary
 
 
+def flags(data: Path) -> list[str]:
+    """Return the flags of a server on a data directory.
+
+    Its state lies there, or in a schema of its own in the PostgreSQL database that LANCEREST_STATE names (see test/withpostgres).
+    """
+    where = ["--data", str(data)]
+    database = os.environ.get("LANCEREST_STATE")
+    if not database:
+        return where
+    schema = f"s{uuid.uuid4().hex}"
+    subprocess.run(["psql", "--quiet", "--no-psqlrc", "--command", f"CREATE SCHEMA {schema}", database], check=True)
+    return [*where, "--state", f"{database}?search_path={schema}"]
+
+
 class Server:
     """One server on one data directory. It keeps its port when it is started again."""
 
     def __init__(self, binary: Path, data: Path) -> None:
         self._binary = binary
-        self._data = data
+        self._flags = flags(data)
         self._port = 0
         self._process: subprocess.Popen[str] | None = None
         self._log: collections.deque[str] = collections.deque(maxlen=200)
@@ -47,7 +62,7 @@ class Server:
 
     def start(self) -> Server:
         """Start the server and return once it has said where it listens."""
-        command = [str(self._binary), "serve", "--data", str(self._data), "--listen", f"127.0.0.1:{self._port}"]
+        command = [str(self._binary), "serve", *self._flags, "--listen", f"127.0.0.1:{self._port}"]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         listening = threading.Event()
         threading.Thread(target=self._drain, args=(self._process, listening), daemon=True).start()
