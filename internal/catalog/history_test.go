@@ -210,7 +210,7 @@ func (r *recorder) run(t *testing.T, servers []*server, seed uint64) {
 	}
 }
 
-// TestHistoriesAreLinearizable records concurrent commits and reads through two servers, without faults and with storage that fails
+// TestHistoriesAreLinearizable records concurrent commits and reads through three servers, without faults and with storage that fails
 // and loses answers, and searches an order in which a single register a chain would have answered the same (C2, C5, C7, C8, C15).
 func TestHistoriesAreLinearizable(t *testing.T) {
 	t.Parallel()
@@ -221,7 +221,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {
 				t.Parallel()
 				l := newLake(t)
-				servers := []*server{l.server(t), l.server(t)}
+				servers := []*server{l.server(t), l.server(t), l.server(t)}
 				r := &recorder{lake: l, begun: time.Now()}
 				for i := range historyTables {
 					r.tables = append(r.tables, servers[0].declare(t, fmt.Sprint("t", i)))
