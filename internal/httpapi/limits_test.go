@@ -17,6 +17,7 @@ import (
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/httpapi"
 	"github.com/lancerest/lancerest/internal/objstore/objtest"
+	"github.com/lancerest/lancerest/internal/telemetry"
 )
 
 // limited sets the limits of a server.
@@ -181,18 +182,36 @@ func TestSlowCallersTakeNoPlace(t *testing.T) {
 }
 
 // TestGivenUpInTheQueue: a caller who goes away while it waits has had no effect, and gives its turn to the next.
+// queued returns once the metrics say that so many operations wait for their turn.
+func (s *server) queued(t testing.TB, n int) {
+	t.Helper()
+	want := fmt.Sprintf("\nlancerest_operations_queued %d\n", n)
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(string(s.get(t, "/metrics").body), want); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the metrics do not say %q within a minute", strings.TrimSpace(want))
+		}
+	}
+}
+
 func TestGivenUpInTheQueue(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, limited(httpapi.Limits{Concurrent: 1, QueueLength: 1}))
+	s := newServer(t, limited(httpapi.Limits{Concurrent: 1, QueueLength: 1}), func(o *httpapi.Options) { o.Metrics = telemetry.New(standing{}, nil) })
 	s.table(t, "t", 1)
 	gate := s.objects.Hold(tagPut(), objtest.Before)
 	first := async(func() reply { return s.send(t, tagCall("first")) })
 	within(t, "the first at work", gate.Reached())
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	gone := tagCall("gone").with("X-Request-Id", "gone")
 	gone.ctx = ctx
-	if _, err := s.try(http.MethodPost, gone); !errors.Is(err, context.DeadlineExceeded) {
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := s.try(http.MethodPost, gone)
+		waiting <- err
+	}()
+	s.queued(t, 1)
+	cancel()
+	if err := within(t, "the caller that gives up", waiting); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want that the caller gave up", err)
 	}
 	if line := s.log.of(t, "gone"); line["code"] != float64(api.CodeServiceUnavailable) {
