@@ -26,7 +26,7 @@ func TestSmallRun(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, op := range operations() {
-		figures := regexp.MustCompile(`(?m)^` + op.name + ` +Lancerest(, large)? +[1-9][0-9,]*/s `)
+		figures := regexp.MustCompile(`(?m)^` + op.name + ` +Lancerest(, large)? +[0-9][0-9,.]*/s `)
 		if n := len(figures.FindAll(out, -1)); n != 2 {
 			t.Errorf("%s has figures of %d servers, want 2:\n%s", op.name, n, out)
 		}
