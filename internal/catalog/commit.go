@@ -44,8 +44,6 @@ type work struct {
 	slot  lance.Slot
 	// live says that the table stands in the catalog; otherwise an earlier step, or this one, declares it.
 	live bool
-	// reused says that an earlier step deregisters the table that had the name of the one to declare.
-	reused bool
 	// fault is the first thing found wrong with the step. It is kept until reserving has seen that the commit is no replay.
 	fault *api.Error
 
@@ -237,8 +235,8 @@ func keepOutcome(ctx context.Context, tx store.Tx, req commitRequest, o *outcome
 	return keep(ctx, tx, response)
 }
 
-// dropStaged lets go of a staged manifest some time after its bytes were published. A detached version that was attached
-// stays: it can still be described by its own number (C13).
+// dropStaged lets go of a staged manifest some time after its bytes were published. A detached version that was attached can still
+// be described by its own number, and goes with a job of the commit (C13).
 func (c *Catalog) dropStaged(w *work) {
 	if !w.attach {
 		c.staged.later(w.place.objects, w.place.staged(w.branch, w.staged))

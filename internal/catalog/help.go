@@ -114,8 +114,7 @@ func (c *Catalog) finishOf(ctx context.Context, t *lance.Transaction) (*finished
 // recoverBatch is how many pending transactions one look of the background job takes.
 const recoverBatch = 10_000
 
-// Recover finishes the transactions that have been pending for longer than a commit may take, or all of them where all is set:
-// after a crash nothing waits for the next reader (C7). It returns how many it found; the error joins those of single
+// Recover finishes pending transactions, those of the given scope: after a crash nothing waits for the next reader (C7). It returns how many it found; the error joins those of single
 // transactions, which stay pending.
 func (c *Catalog) Recover(ctx context.Context, scope RecoverScope) (int, error) {
 	var ids []lance.TransactionID

@@ -63,13 +63,12 @@ func (c *Catalog) assign(r store.Reader, works []*work, tables []lance.Table, wh
 			now = view{table: tables[i], live: true}
 		}
 		if w.kind == lance.EntryDeclare && now.table.ID == 0 {
-			planned, err := c.plan(r, w)
+			planned, err := c.plan(w)
 			if err != nil {
 				return err
 			}
 			now = view{table: planned}
 			overlay[key] = now
-			w.reused = touched
 			w.fault = where.wrap(w, w.refusal)
 		} else if w.kind == lance.EntryDeclare {
 			w.fault = where.wrap(w, tableExists(w.id))
@@ -94,8 +93,8 @@ func (c *Catalog) assign(r store.Reader, works []*work, tables []lance.Table, wh
 }
 
 // plan makes the table that a step declares. Its id and location are fixed before anything is written, so that later steps
-// of the same batch, and helpers, can refer to them.
-func (c *Catalog) plan(r store.Reader, w *work) (lance.Table, error) {
+// of the same batch, and helpers, can refer to them. Its namespace is looked at when reserving and again when resolving.
+func (c *Catalog) plan(w *work) (lance.Table, error) {
 	id := c.ids.next()
 	location := w.location
 	if location == "" {
@@ -104,12 +103,7 @@ func (c *Catalog) plan(r store.Reader, w *work) (lance.Table, error) {
 			return lance.Table{}, fmt.Errorf("location for table %q: %w", show(w.id), err)
 		}
 	}
-	t := lance.Table{ID: id, Path: w.id, State: lance.TableLive, Location: location, Properties: w.properties}
-	ns, err := r.Namespace(w.id.Namespace())
-	if err == nil {
-		t.Namespace = ns.ID
-	}
-	return t, ignoreNotFound(err)
+	return lance.Table{ID: id, Path: w.id, State: lance.TableLive, Location: location, Properties: w.properties}, nil
 }
 
 // locate fills in the work's place in storage and, for a version, its slot and the name of its staged manifest.
