@@ -34,6 +34,13 @@ func TestAttachedVersionIsRemovedLater(t *testing.T) {
 	if len(jobs) != 1 {
 		t.Fatalf("%d jobs, want 1", len(jobs))
 	}
+	// A storage that is away has nothing to remove, and the job must not count as done.
+	marker := s.lake.root.Key() + "/" + catalog.Marker
+	s.lake.remove(t, marker)
+	if err := s.RunJob(context.Background(), jobs[0]); err == nil {
+		t.Error("the job succeeds while the storage is away")
+	}
+	s.lake.put(t, marker, nil)
 	for range 2 { // it may run again
 		if err := s.RunJob(context.Background(), jobs[0]); err != nil {
 			t.Fatal(err)

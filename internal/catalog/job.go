@@ -103,11 +103,8 @@ func (c *Catalog) purge(ctx context.Context, p purgePayload) error {
 	if t.State != lance.TableDropped || t.Location != p.Location {
 		return fmt.Errorf("table %d is not a dropped one at %s", p.Table, p.Location)
 	}
-	at, err := c.place(p.Location)
+	at, err := c.provenPlace(ctx, p.Location)
 	if err != nil {
-		return err
-	}
-	if err := at.root.prove(ctx); err != nil {
 		return err
 	}
 	if _, err := at.objects.DeleteTree(ctx, at.dir+"/"); err != nil {
@@ -136,11 +133,8 @@ func (c *Catalog) forget(ctx context.Context, id lance.ObjectID) error {
 // was made anew there: only the very content that was deleted goes. A version to which a tag or a branch was made to refer just as it was
 // deleted comes back instead.
 func (c *Catalog) deleteManifests(ctx context.Context, p manifestsPayload) error {
-	at, err := c.place(p.Location)
+	at, err := c.provenPlace(ctx, p.Location)
 	if err != nil {
-		return err
-	}
-	if err := at.root.prove(ctx); err != nil {
 		return err
 	}
 	for _, v := range p.Versions {
@@ -191,14 +185,7 @@ const detachedKeep = time.Hour
 
 // dropDetached removes the manifests and the rows of the detached versions that a transaction attached.
 func (c *Catalog) dropDetached(ctx context.Context, id lance.TransactionID) error {
-	var t lance.Transaction
-	err := c.store.View(ctx, func(r store.Reader) (err error) {
-		t, err = r.Transaction(id)
-		return err
-	})
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
+	t, err := c.recorded(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -207,7 +194,7 @@ func (c *Catalog) dropDetached(ctx context.Context, id lance.TransactionID) erro
 		if !attached {
 			continue
 		}
-		at, err := c.place(e.Location)
+		at, err := c.provenPlace(ctx, e.Location)
 		if err != nil {
 			return err
 		}
@@ -232,16 +219,34 @@ func detachedOf(e lance.Entry) (lance.VersionNumber, bool) {
 }
 
 func (c *Catalog) cleanAborted(ctx context.Context, id lance.TransactionID) error {
+	t, err := c.recorded(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, e := range t.Entries {
+		if _, err := c.provenPlace(ctx, e.Location); err != nil {
+			return err
+		}
+	}
+	return c.removePublished(ctx, &t)
+}
+
+// recorded returns the transaction that a job is about, one without entries if its record is gone.
+func (c *Catalog) recorded(ctx context.Context, id lance.TransactionID) (lance.Transaction, error) {
 	var t lance.Transaction
 	err := c.store.View(ctx, func(r store.Reader) (err error) {
 		t, err = r.Transaction(id)
 		return err
 	})
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
+	return t, ignoreNotFound(err)
+}
+
+// provenPlace returns the place of a location whose storage is there: a job that found nothing to remove in one that is away would
+// count as done and leave everything behind.
+func (c *Catalog) provenPlace(ctx context.Context, location string) (place, error) {
+	p, err := c.place(location)
 	if err != nil {
-		return err
+		return p, err
 	}
-	return c.removePublished(ctx, &t)
+	return p, p.root.prove(ctx)
 }
