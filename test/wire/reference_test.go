@@ -118,6 +118,9 @@ func runOnReference(t *testing.T, python string) (answers map[string]string, fai
 	if bytes.Contains(out, []byte("panic:")) {
 		t.Fatalf("the suite broke off:\n%s", out)
 	}
+	if _, err := os.Stat(record); err != nil {
+		t.Fatalf("TestDifferences did not get through on the reference server: %s", failureOf("TestDifferences", out))
+	}
 	if err := json.Unmarshal(mustRead(t, record), &answers); err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +128,19 @@ func runOnReference(t *testing.T, python string) (answers map[string]string, fai
 		failures = append(failures, string(m[1]))
 	}
 	return answers, leaves(failures)
+}
+
+// failureOf returns what a test of a verbose run said, up to where the next test begins.
+func failureOf(test string, out []byte) string {
+	from := bytes.Index(out, []byte("--- FAIL: "+test+" "))
+	if from < 0 {
+		return "it never ran:\n" + string(out[max(0, len(out)-2000):])
+	}
+	said := out[from:]
+	if end := bytes.Index(said[1:], []byte("\n=== ")); end >= 0 {
+		said = said[:end+1]
+	}
+	return string(said)
 }
 
 // leaves removes the names of tests that failed only because a subtest did, and sorts the rest.
