@@ -91,9 +91,27 @@ const racing = "^(TestReference|TestRacingBatches|TestConcurrentWriters|TestOneD
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// runOnReference starts the reference server and runs this very test binary on it, one test at a time. It returns the answers to
-// the differences and the names of the tests that fail there.
+// referenceRuns bounds how often the reference server is tried: now and then it fails a request that only prepares the ground for
+// another, and then there is nothing to compare.
+const referenceRuns = 3
+
+// runOnReference returns what the reference server answers to the differences and the names of the tests that fail there.
 func runOnReference(t *testing.T, python string) (answers map[string]string, failures []string) {
+	t.Helper()
+	for range referenceRuns {
+		var broken string
+		if answers, failures, broken = tryOnReference(t, python); broken == "" {
+			return answers, failures
+		}
+		t.Logf("the differences could not be measured on the reference server: %s", broken)
+	}
+	t.Fatalf("the differences could not be measured on the reference server in %d runs", referenceRuns)
+	return nil, nil
+}
+
+// tryOnReference starts the reference server and runs this very test binary on it, one test at a time. broken says why there are no
+// answers.
+func tryOnReference(t *testing.T, python string) (answers map[string]string, failures []string, broken string) {
 	t.Helper()
 	server := exec.Command(python, "reference.py", filepath.Join(t.TempDir(), "root"))
 	stdin, err := server.StdinPipe() // it serves until this closes
@@ -119,7 +137,7 @@ func runOnReference(t *testing.T, python string) (answers map[string]string, fai
 		t.Fatalf("the suite broke off:\n%s", out)
 	}
 	if _, err := os.Stat(record); err != nil {
-		t.Fatalf("TestDifferences did not get through on the reference server: %s", failureOf("TestDifferences", out))
+		return nil, nil, failureOf("TestDifferences", out)
 	}
 	if err := json.Unmarshal(mustRead(t, record), &answers); err != nil {
 		t.Fatal(err)
@@ -127,7 +145,7 @@ func runOnReference(t *testing.T, python string) (answers map[string]string, fai
 	for _, m := range failed.FindAllSubmatch(out, -1) {
 		failures = append(failures, string(m[1]))
 	}
-	return answers, leaves(failures)
+	return answers, leaves(failures), ""
 }
 
 // failureOf returns what a test of a verbose run said, up to where the next test begins.
