@@ -120,11 +120,12 @@ func (r *Runner) one(ctx context.Context, job store.Job) {
 	runCtx, cancel := context.WithTimeout(ctx, r.opts.Lease)
 	defer cancel()
 	failed := r.run(runCtx, job)
+	stopped := ctx.Err() != nil // asked once: what is counted as a failure is also logged as one
 	err := r.opts.Store.Update(context.WithoutCancel(ctx), func(tx store.Tx) error {
 		if failed == nil {
 			return tx.DeleteJob(job.ID)
 		}
-		if ctx.Err() != nil {
+		if stopped {
 			// The server stops: that is no failure of the job, and the next server may begin with it at once.
 			if err := tx.DeleteJob(job.ID); err != nil {
 				return err
@@ -135,7 +136,7 @@ func (r *Runner) one(ctx context.Context, job store.Job) {
 		return tx.RetryJob(job.ID, failed.Error(), tx.Now().Add(pause(job.Attempts)))
 	})
 	for _, e := range []error{failed, err} {
-		if e != nil && ctx.Err() == nil {
+		if e != nil && !stopped {
 			r.opts.Logger.LogAttrs(ctx, slog.LevelWarn, "job failed and will be tried again",
 				slog.String("kind", job.Kind), slog.Int64("job", int64(job.ID)), slog.Int("attempt", job.Attempts+1), slog.String("error", e.Error()))
 		}
