@@ -34,9 +34,14 @@ func layers() map[string]layer {
 		"internal/telemetry": {outside: []string{metrics, traces}},
 		"client":             {own: []string{"api"}},
 		// The rules.
-		"internal/catalog": {own: []string{"api", "internal/auth", "internal/engine", "internal/lance", "internal/objstore", "internal/store"}, outside: []string{uuid, syncing}},
+		"internal/catalog": {own: []string{"api", "internal/access", "internal/auth", "internal/engine", "internal/lance", "internal/objstore", "internal/store"}, outside: []string{uuid, syncing}},
 		"internal/jobs":    {own: []string{"internal/store"}, outside: []string{syncing}},
 		// The contracts, and under each its implementations and its suite.
+		"internal/access":                {own: []string{"internal/lance"}, outside: []string{syncing}},
+		"internal/access/accesstest":     {own: []string{"internal/access", "internal/lance", "internal/objstore"}},
+		"internal/access/aws":            {own: []string{"internal/access", "internal/lance"}, outside: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"}},
+		"internal/access/azure":          {own: []string{"internal/access", "internal/lance"}, outside: []string{"github.com/Azure/azure-sdk-for-go"}},
+		"internal/access/gcp":            {own: []string{"internal/access", "internal/lance"}, outside: []string{"cloud.google.com/go", "golang.org/x/oauth2"}},
 		"internal/auth":                  {own: []string{"api"}},
 		"internal/engine":                {own: []string{"api"}},
 		"internal/store":                 {own: []string{"internal/lance"}},
@@ -90,7 +95,7 @@ func owners(code *tree) []finding {
 		"log/slog": {"internal/httpapi", "internal/app", "internal/jobs", "internal/engine/worker", "cmd/lancerest"},
 		"log":      {},
 		// What cannot be seen from outside must be testable without a test double: so nothing is compiled for tests alone.
-		"testing": {"internal/store/storetest", "internal/store/sqlstore/pgtest", "internal/objstore/objtest", "internal/lance/lancetest"},
+		"testing": {"internal/store/storetest", "internal/store/sqlstore/pgtest", "internal/objstore/objtest", "internal/access/accesstest", "internal/lance/lancetest"},
 	}
 	return code.find(func(f file) []finding {
 		var found []finding
