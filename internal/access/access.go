@@ -53,8 +53,11 @@ type Vendor interface {
 type Keys struct {
 	// Values are the keys under Lance's names. They are given beside the root's settings, which they must not repeat.
 	Values map[string]string
-	// Expires is when the provider says that they end, by its own clock.
+	// Expires is when the provider says that they end, by its own clock. Zero means never, for an operator's own keys alone.
 	Expires time.Time
+	// Life is how long they live from when they were asked for, as the provider or the request for them says, so that a machine whose
+	// clock is wrong neither hands out keys that have ended nor throws good ones away. Zero: Expires by this machine's clock.
+	Life time.Duration
 }
 
 // hidden is what a reader of a log sees of keys.
