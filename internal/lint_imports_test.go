@@ -22,6 +22,7 @@ func layers() map[string]layer {
 		uuid     = "github.com/google/uuid"
 		syncing  = "golang.org/x/sync"
 		unix     = "golang.org/x/sys"
+		aws      = "github.com/aws/aws-sdk-go-v2"
 		metrics  = "github.com/prometheus/client_golang"
 		traces   = "go.opentelemetry.io" // the library, and in tests the messages that a collector reads
 	)
@@ -53,13 +54,16 @@ func layers() map[string]layer {
 		"internal/objstore/local":        {own: []string{"internal/objstore"}, outside: []string{uuid, unix}},
 		"internal/objstore/mem":          {own: []string{"internal/objstore"}},
 		"internal/objstore/objtest":      {own: []string{"internal/objstore"}, outside: []string{cmp}},
+		"internal/objstore/s3/s3test":    {own: []string{"internal/proctest"}, outside: []string{aws}},
 		// The words.
 		"api":                      {},
 		"internal/lance":           {outside: []string{protobuf}},
 		"internal/lance/lancetest": {own: []string{"internal/lance"}, outside: []string{protobuf}},
 		// Measuring and testing from outside.
 		"bench":                      {own: []string{"api", "client", "internal/app", "internal/lance", "internal/store"}, outside: []string{uuid, unix, protobuf}},
+		"internal/proctest":          {},
 		"test/withpostgres":          {own: []string{"internal/store/sqlstore/pgtest"}},
+		"test/withs3":                {own: []string{"internal/objstore/s3/s3test"}},
 		"test/model":                 {},
 		"test/model/cmd/commitmodel": {own: []string{"test/model"}},
 		"test/wire":                  {},
@@ -96,7 +100,7 @@ func owners(code *tree) []finding {
 		"log/slog": {"internal/httpapi", "internal/app", "internal/jobs", "internal/engine/worker", "cmd/lancerest"},
 		"log":      {},
 		// What cannot be seen from outside must be testable without a test double: so nothing is compiled for tests alone.
-		"testing": {"internal/store/storetest", "internal/store/sqlstore/pgtest", "internal/objstore/objtest", "internal/access/accesstest", "internal/lance/lancetest"},
+		"testing": {"internal/store/storetest", "internal/store/sqlstore/pgtest", "internal/objstore/objtest", "internal/access/accesstest", "internal/objstore/s3/s3test", "internal/lance/lancetest"},
 	}
 	return code.find(func(f file) []finding {
 		var found []finding
