@@ -59,6 +59,7 @@ type Reader interface {
 	TransactionReader
 	JobReader
 	AnswerReader
+	UnsyncedReader
 }
 
 // Tx is what a transaction may look at and change. Reads see the transaction's own writes.
@@ -70,6 +71,7 @@ type Tx interface {
 	TransactionWriter
 	JobWriter
 	AnswerWriter
+	UnsyncedWriter
 	// Now is the time the transaction began, in UTC at millisecond precision: all rows of one commit share one clock reading.
 	Now() time.Time
 	// NewID returns an ObjectID that no row has had.

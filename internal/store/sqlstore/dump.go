@@ -90,6 +90,9 @@ func dumpTables() []dumpTable {
 		{"answers", 1, []dumpColumn{
 			{"key", textColumn}, {"fingerprint", blobColumn}, {"status", integerColumn}, {"body", textColumn}, {"created_at", integerColumn},
 		}},
+		{"unsynced", 1, []dumpColumn{
+			{"id", integerColumn}, {"table_id", integerColumn}, {"branch", textColumn}, {"version", integerColumn}, {"scheme", integerColumn}, {"location", textColumn}, {"data", blobColumn},
+		}},
 	}
 }
 

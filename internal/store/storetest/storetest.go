@@ -52,6 +52,7 @@ func Run(t *testing.T, open Open) {
 			s.transactions(t)
 			s.jobs(t)
 			s.answers(t)
+			s.unsynced(t)
 			s.lifecycle(t)
 			s.concurrency(t)
 		})
