@@ -62,3 +62,18 @@ type Store interface {
 	// left or ctx ends. It returns how many objects it removed, also with an error. Called again it goes on where it stopped.
 	DeleteTree(ctx context.Context, prefix string) (int, error)
 }
+
+// Lazy is a Store that can put an object much faster than it can make it durable. What its caller needs durable meanwhile the caller
+// keeps elsewhere, until Sync returns.
+type Lazy interface {
+	Store
+	// PutSoon is PutIfAbsent without its promise of durability: until a later Sync has returned, a power failure may take the object
+	// away, or leave something empty or cut short under its name. The death of this process may not. ErrExists says nothing about
+	// the durability of what is there, but Sync covers that too. errors.ErrUnsupported: Sync cannot cover this key; nothing was done.
+	PutSoon(ctx context.Context, key string, data []byte) (Info, error)
+	// Sync makes every object durable for which a PutSoon of this Store returned, nil or ErrExists, before Sync was called. After an
+	// error any of them may be lost, and a later Sync would not notice: put them with Restore.
+	Sync(ctx context.Context) error
+	// Restore puts data under key in place of whatever is there, whole or not at all, durably. It is for objects that were damaged.
+	Restore(ctx context.Context, key string, data []byte) (Info, error)
+}

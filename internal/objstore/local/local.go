@@ -35,6 +35,7 @@ type Store struct {
 	root      string // absolute, ends in "/"
 	anonymous bool   // files without a name can be given one (linux, with /proc)
 	lastStamp atomic.Int64
+	unsynced  devices
 }
 
 var _ objstore.Store = (*Store)(nil)

@@ -26,13 +26,18 @@ const maxPutTries = 8
 // a crash leaves the object whole or not at all (C6). Missing directories are made. A directory that is in the way of the key
 // counts as ErrExists; a file in the way of one of its directories is an error of no kind.
 func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) (objstore.Info, error) {
+	return s.putAbsent(ctx, key, data, s.putIfAbsent)
+}
+
+// putAbsent makes the directory of a key that is put where it is missing; put is one try.
+func (s *Store) putAbsent(ctx context.Context, key string, data []byte, put func(string, []byte) (*unix.Stat_t, error)) (objstore.Info, error) {
 	if err := ready(ctx, key); err != nil {
 		return objstore.Info{}, err
 	}
 	var stat *unix.Stat_t
 	var err error
 	for range maxPutTries {
-		stat, err = s.putIfAbsent(key, data)
+		stat, err = put(key, data)
 		if !errors.Is(err, unix.ENOENT) {
 			break
 		}

@@ -29,7 +29,15 @@ func (s *Store) stage(dir *directory, name string, data []byte, anonymous bool) 
 	if err != nil {
 		return nil, err
 	}
-	if err := f.fill(data, s.stamp()); err != nil {
+	err = f.fill(data, s.stamp())
+	if err == nil {
+		// The sync comes before any name: with delayed allocation a name can reach the disk long before the bytes, and a crash would
+		// leave an empty object. Its error says nothing about names, so it may not read as ENOENT.
+		if err = f.file.Sync(); err != nil {
+			err = fmt.Errorf("sync: %v", err)
+		}
+	}
+	if err != nil {
 		f.discard()
 		return nil, err
 	}
@@ -54,8 +62,7 @@ func create(dir *directory, name string, anonymous bool) (*staged, error) {
 	return &staged{dir: dir, file: os.NewFile(uintptr(fd), temporary), name: temporary}, nil
 }
 
-// fill writes, stamps and syncs. The sync comes before any name: with delayed allocation a name can reach the disk long before
-// the bytes, and a crash would leave an empty object. Its errors say nothing about names, so none may read as ENOENT.
+// fill writes and stamps. Its errors say nothing about names, so none may read as ENOENT.
 func (f *staged) fill(data []byte, at time.Time) error {
 	if _, err := f.file.Write(data); err != nil {
 		return fmt.Errorf("write: %w", err)
@@ -63,9 +70,6 @@ func (f *staged) fill(data []byte, at time.Time) error {
 	fd := int(f.file.Fd())
 	if err := again(func() error { return f.setTime(at) }); err != nil {
 		return fmt.Errorf("set its time: %v", err)
-	}
-	if err := f.file.Sync(); err != nil {
-		return fmt.Errorf("sync: %w", err)
 	}
 	if err := again(func() error { return unix.Fstat(fd, &f.stat) }); err != nil {
 		return fmt.Errorf("look at it: %w", err)
