@@ -1,0 +1,181 @@
+// Package gcs keeps objects in a bucket of Google Cloud Storage, by its JSON API over HTTP.
+//
+// An object's ETag is its generation in quotes: the number by which this store tells objects of one name apart, and the only thing that
+// its conditions compare. Times are those of the object, in whole seconds, as downloads tell them.
+//
+// What does not live here: which bucket is used for what, and keys for clients (package access/gcp).
+package gcs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/auth"
+	"cloud.google.com/go/storage"
+	"github.com/googleapis/gax-go/v2"
+	"google.golang.org/api/option"
+
+	"github.com/lancerest/lancerest/internal/objstore"
+)
+
+// Options say which bucket is meant and how it is reached.
+type Options struct {
+	// Bucket is the name of the bucket, which must exist.
+	Bucket string
+	// Endpoint is the URL of the service, such as "http://127.0.0.1:4443". Without it STORAGE_EMULATOR_HOST decides, and otherwise it is
+	// Google's.
+	Endpoint string
+	// Anonymous sends no credentials. Where it is false and neither of the two below is given, the application default credentials are
+	// used; with STORAGE_EMULATOR_HOST none.
+	Anonymous bool
+	// ServiceAccount is the key of a service account, as JSON.
+	ServiceAccount string
+	// Token is an access token to use for as long as it lives.
+	Token string
+}
+
+// service turns the options into those of the library.
+func (o Options) service() []option.ClientOption {
+	options := []option.ClientOption{storage.WithJSONReads()}
+	if o.Endpoint != "" {
+		options = append(options, option.WithEndpoint(strings.TrimSuffix(o.Endpoint, "/")+"/storage/v1/"))
+	}
+	switch {
+	case o.Token != "":
+		options = append(options, option.WithAuthCredentials(auth.NewCredentials(&auth.CredentialsOptions{TokenProvider: token(o.Token)})))
+	case o.ServiceAccount != "":
+		options = append(options, option.WithAuthCredentialsJSON(option.ServiceAccount, []byte(o.ServiceAccount)))
+	case o.Anonymous:
+		options = append(options, option.WithoutAuthentication())
+	}
+	return options
+}
+
+// token is a token that nobody renews.
+type token string
+
+// Token implements auth.TokenProvider.
+func (t token) Token(context.Context) (*auth.Token, error) { return &auth.Token{Value: string(t)}, nil }
+
+// Requests that failed for a reason that may pass are sent again, after pauses whose lengths are drawn at random up to bounds that double from
+// the first to the longest. A store that throttles, or is away for a moment, is through it within tries.
+const (
+	tries        = 6
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// Store is an objstore.Store in a bucket. Create it with New.
+type Store struct {
+	client *storage.Client
+	bucket *storage.BucketHandle
+	name   string
+}
+
+var _ objstore.Store = (*Store)(nil)
+
+// New returns the store in a bucket. It sends no request to the bucket: whether that is there shows with the first use. The error says what is
+// wrong with the options, or that there are no credentials.
+func New(ctx context.Context, o Options) (*Store, error) {
+	if o.Bucket == "" || strings.Contains(o.Bucket, "/") {
+		return nil, fmt.Errorf("bucket %q of Google Cloud Storage: give the name alone, such as \"my-bucket\"", o.Bucket)
+	}
+	client, err := storage.NewClient(ctx, o.service()...)
+	if err != nil {
+		return nil, fmt.Errorf("bucket %q of Google Cloud Storage: %w (name a key file in GOOGLE_APPLICATION_CREDENTIALS, log in with \"gcloud auth application-default login\", or set STORAGE_EMULATOR_HOST for an emulator)", o.Bucket, err)
+	}
+	client.SetRetry(
+		storage.WithBackoff(gax.Backoff{Initial: firstPause, Max: longestPause, Multiplier: 2}),
+		storage.WithMaxAttempts(tries),
+		storage.WithPolicy(storage.RetryAlways), // every request here may be carried out twice: see put
+		storage.WithErrorFunc(mayPass),
+	)
+	return &Store{client: client, bucket: client.Bucket(o.Bucket), name: o.Bucket}, nil
+}
+
+// Close lets go of idle connections. The store may not be used afterwards.
+func (s *Store) Close() error { return s.client.Close() }
+
+// Get implements objstore.Store.
+func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, objstore.Info, error) {
+	if err := ready(ctx, key); err != nil {
+		return nil, objstore.Info{}, err
+	}
+	data, info, err := s.get(ctx, key, limit)
+	if err != nil {
+		return nil, objstore.Info{}, fmt.Errorf("read %q: %w", key, s.absent(ctx, key, err))
+	}
+	return data, info, nil
+}
+
+func (s *Store) get(ctx context.Context, key string, limit int64) ([]byte, objstore.Info, error) {
+	r, err := s.bucket.Object(key).NewReader(ctx)
+	if err != nil {
+		return nil, objstore.Info{}, err
+	}
+	defer r.Close()
+	size := r.Attrs.Size
+	switch {
+	case r.Attrs.Decompressed || size < 0 || r.Attrs.Generation == 0:
+		// What a content encoding is undone of has another size than the object.
+		return nil, objstore.Info{}, errors.New("the answer does not have the object as it is stored: objects with a content encoding are not read")
+	case limit > 0 && size > limit:
+		return nil, objstore.Info{}, fmt.Errorf("%w: it has %d bytes, the limit is %d", objstore.ErrTooLarge, size, limit)
+	}
+	data := make([]byte, size)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return nil, objstore.Info{}, err
+	}
+	// The checksum is compared where the object ends.
+	if n, err := io.Copy(io.Discard, r); err != nil {
+		return nil, objstore.Info{}, err
+	} else if n > 0 {
+		return nil, objstore.Info{}, fmt.Errorf("%d bytes follow the %d that were announced", n, size)
+	}
+	return data, objstore.Info{Key: key, Size: size, ETag: etagOf(r.Attrs.Generation), Modified: modified(r.Attrs.LastModified)}, nil
+}
+
+// Head implements objstore.Store.
+func (s *Store) Head(ctx context.Context, key string) (objstore.Info, error) {
+	if err := ready(ctx, key); err != nil {
+		return objstore.Info{}, err
+	}
+	attrs, err := s.bucket.Object(key).Attrs(ctx)
+	if err != nil {
+		return objstore.Info{}, fmt.Errorf("look at %q: %w", key, s.absent(ctx, key, err))
+	}
+	return infoOf(attrs), nil
+}
+
+func infoOf(attrs *storage.ObjectAttrs) objstore.Info {
+	return objstore.Info{Key: attrs.Name, Size: attrs.Size, ETag: etagOf(attrs.Generation), Modified: modified(attrs.Updated)}
+}
+
+// modified cuts a time to what every answer can tell: downloads have whole seconds.
+func modified(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+func etagOf(generation int64) string { return `"` + strconv.FormatInt(generation, 10) + `"` }
+
+// generationOf reads an ETag of ours; false for anything else, which no object has.
+func generationOf(etag string) (int64, bool) {
+	digits, ok := strings.CutPrefix(etag, `"`)
+	if !ok {
+		return 0, false
+	}
+	digits, ok = strings.CutSuffix(digits, `"`)
+	generation, err := strconv.ParseInt(digits, 10, 64)
+	return generation, ok && err == nil && generation > 0 && etagOf(generation) == etag
+}
+
+// ready is the check that opens every method on one key.
+func ready(ctx context.Context, key string) error {
+	if err := objstore.CheckKey(key); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
