@@ -114,10 +114,14 @@ type Given struct {
 	Secret bool
 }
 
+// hidden is what a reader of a log sees of options.
+func (g Given) hidden() string { return fmt.Sprintf("%d storage options (not shown)", len(g.Values)) }
+
 // Format prints how many options there are, and not the options, for every verb.
-func (g Given) Format(f fmt.State, _ rune) {
-	_, _ = fmt.Fprintf(f, "%d storage options (not shown)", len(g.Values))
-}
+func (g Given) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, g.hidden()) }
+
+// MarshalText does the same for encoders.
+func (g Given) MarshalText() ([]byte, error) { return []byte(g.hidden()), nil }
 
 // WithoutKeys returns the options of a client that is to have no keys.
 func (a *Access) WithoutKeys() Given {

@@ -26,6 +26,9 @@ type World struct {
 	Owner objstore.Store
 	// Open returns a store that has the given keys and no others.
 	Open func(t *testing.T, keys access.Keys) objstore.Store
+	// Unreached says why keys for a directory whose name holds what policies read as a pattern do nothing on this server, not even in that
+	// directory. Where it is empty they must.
+	Unreached string
 	// Brief makes keys that end within seconds. It is nil, with the reason in NotBrief, where no such keys can be had.
 	Brief    access.Vendor
 	NotBrief string
@@ -98,7 +101,7 @@ func inside() []string {
 }
 
 func readWrite(t *testing.T, w World) {
-	for _, dir := range []string{"t", "plain name.lance", `it's a "q" \ dir`} {
+	for _, dir := range []string{"t", "plain name.lance", `it's a "q" & $1`, "Übung 日本 😀"} {
 		s := w.vend(t, dir, access.ReadWrite)
 		for _, below := range inside() {
 			key := w.key(dir + "/" + below)
@@ -168,13 +171,17 @@ func patterns(t *testing.T, w World) {
 	} {
 		w.put(t, c.other+"/data/1")
 		s := w.vend(t, c.dir, access.ReadWrite)
-		if _, err := s.PutIfAbsent(t.Context(), w.key(c.dir+"/data/1"), []byte("mine")); err != nil {
+		w.denied(t, s, c.other)
+		_, err := s.PutIfAbsent(t.Context(), w.key(c.dir+"/data/1"), []byte("mine"))
+		if w.Unreached != "" && errors.Is(err, objstore.ErrDenied) {
+			continue
+		}
+		if err != nil {
 			t.Errorf("put in %q: %v", c.dir, err)
 		}
 		if n, err := list(t, s, w.key(c.dir)+"/"); n != 1 || err != nil {
 			t.Errorf("list %q: %d objects, %v; want 1", c.dir, n, err)
 		}
-		w.denied(t, s, c.other)
 	}
 }
 
