@@ -31,7 +31,7 @@ type statePool struct {
 	Connections      int           `help:"Connections to the database of --state." default:"24" env:"CONNECTIONS"`
 	StatementTimeout time.Duration `help:"Time after which the database gives up on a statement." default:"30s" env:"STATEMENT_TIMEOUT"`
 	LockTimeout      time.Duration `help:"Time after which a statement no longer waits for another transaction." default:"5s" env:"LOCK_TIMEOUT"`
-	SlowStatement    time.Duration `help:"Time from which a statement is logged." default:"1s" env:"SLOW_STATEMENT"`
+	SlowStatement    time.Duration `help:"Time from which a statement is logged, with the operation or job that it was for." default:"1s" env:"SLOW_STATEMENT"`
 }
 
 // otlp are the flags of the collector of traces. OpenTelemetry's other variables (OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_SAMPLER and so

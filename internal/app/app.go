@@ -372,6 +372,7 @@ func (a *App) stop(served <-chan error) error {
 
 // recover finishes what was left pending, at once after the start, then from time to time (C7).
 func (a *App) recover(ctx context.Context) {
+	ctx = store.WithOperation(ctx, "recover")
 	scope := catalog.RecoverAll
 	ticker := time.NewTicker(recoverEvery)
 	defer ticker.Stop()

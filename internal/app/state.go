@@ -110,8 +110,8 @@ func postgresOptions(c Config) sqlstore.PostgresOptions {
 		URL: c.State, MaxConns: c.StatePool.MaxConns, StatementTimeout: c.StatePool.StatementTimeout, LockTimeout: c.StatePool.LockTimeout,
 		SlowStatement: c.StatePool.SlowStatement,
 		OnSlow: func(ctx context.Context, s sqlstore.SlowStatement) {
-			c.Logger.LogAttrs(ctx, slog.LevelWarn, "slow statement", slog.Duration("took", s.Took), slog.Int("times", s.Times),
-				slog.String("sql", strings.Join(strings.Fields(s.SQL), " ")))
+			c.Logger.LogAttrs(ctx, slog.LevelWarn, "slow statement", slog.String("operation", store.OperationFrom(ctx)),
+				slog.Duration("took", s.Took), slog.Int("times", s.Times), slog.String("sql", strings.Join(strings.Fields(s.SQL), " ")))
 		},
 	}
 }

@@ -123,7 +123,9 @@ func (c *Catalog) Secret() []byte { return c.secret }
 func (c *Catalog) Counters() *Counters { return &c.counters }
 
 // Ping reports whether the state can be reached.
-func (c *Catalog) Ping(ctx context.Context) error { return c.store.Ping(ctx) }
+func (c *Catalog) Ping(ctx context.Context) error {
+	return c.store.Ping(store.WithOperation(ctx, "readyz"))
+}
 
 // PingStorage reports whether every root is there.
 func (c *Catalog) PingStorage(ctx context.Context) error {

@@ -143,6 +143,7 @@ const backlogMax = 10_000
 
 // Backlog counts transactions that are pending and jobs that are waiting, each up to 10,000.
 func (c *Catalog) Backlog(ctx context.Context) (pending, jobs int, err error) {
+	ctx = store.WithOperation(ctx, "backlog")
 	err = c.store.View(ctx, func(r store.Reader) error {
 		ids, err := r.PendingTransactions(c.now(), backlogMax)
 		if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/lancerest/lancerest/internal/catalog"
 	"github.com/lancerest/lancerest/internal/engine"
 	"github.com/lancerest/lancerest/internal/openapi"
+	"github.com/lancerest/lancerest/internal/store"
 	"github.com/lancerest/lancerest/internal/telemetry"
 )
 
@@ -257,6 +258,7 @@ func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *an
 	d := dialectOf(r)
 	ctx, cancel := h.opts.Limits.begin(r, m.row.op)
 	defer cancel()
+	ctx = store.WithOperation(ctx, m.row.op.Name)
 	request, body, err := h.binders[m.row.op.Name].bind(w, r, m, d.delimiter)
 	defer h.bodies.free(len(body))
 	if err != nil {

@@ -64,6 +64,7 @@ func (r *Runner) Wake() {
 
 // Run runs jobs until ctx ends, and returns when those under way have ended.
 func (r *Runner) Run(ctx context.Context) {
+	ctx = store.WithOperation(ctx, "jobs")
 	for ctx.Err() == nil {
 		n, err := r.round(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -117,6 +118,7 @@ func (r *Runner) due(ctx context.Context) (due bool, err error) {
 
 // one runs a job and removes it, or sets it back with the error on record.
 func (r *Runner) one(ctx context.Context, job store.Job) {
+	ctx = store.WithOperation(ctx, "job "+job.Kind)
 	runCtx, cancel := context.WithTimeout(ctx, r.opts.Lease)
 	defer cancel()
 	failed := r.run(runCtx, job)

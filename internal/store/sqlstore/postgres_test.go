@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/store"
 	"github.com/lancerest/lancerest/internal/store/sqlstore"
@@ -256,21 +258,24 @@ func statementTimeout(t *testing.T, cluster *pgtest.Cluster) {
 }
 
 func slowStatements(t *testing.T, cluster *pgtest.Cluster) {
-	type key struct{}
-	var told []sqlstore.SlowStatement
+	var told []string
 	s := openPostgres(t, sqlstore.PostgresOptions{
 		URL: schema(t, cluster, t.Name()), SlowStatement: time.Nanosecond,
 		OnSlow: func(ctx context.Context, slow sqlstore.SlowStatement) {
-			if ctx.Value(key{}) == "mine" {
-				told = append(told, slow)
+			if slow.Took <= 0 {
+				t.Errorf("%s took %s", slow.SQL, slow.Took)
+			}
+			if operation := store.OperationFrom(ctx); operation != "" {
+				told = append(told, fmt.Sprintf("%s: %d %s", operation, slow.Times, slow.SQL))
 			}
 		},
 	})
-	if err := put(context.WithValue(t.Context(), key{}, "mine"), s, "k"); err != nil {
+	if err := put(store.WithOperation(t.Context(), "Mine"), s, "k"); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 1 || told[0].Times != 1 || !strings.Contains(told[0].SQL, "INSERT INTO meta") {
-		t.Errorf("got %v, want one insert", told)
+	want := []string{`Mine: 1 INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING`, "Mine: 1 COMMIT"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("slow statements (-want +got):\n%s", diff)
 	}
 }
 
