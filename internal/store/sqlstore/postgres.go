@@ -25,8 +25,8 @@ type PostgresOptions struct {
 	Writers int
 	// QueueLength is how many Updates may wait for their turn before further ones get store.ErrUnavailable; 0 means 4096.
 	QueueLength int
-	// StatementTimeout bounds each statement but COMMIT and migrations on the server; the wait for an answer is bounded here
-	// by that and some seconds more. 0 means 30 s.
+	// StatementTimeout bounds each statement but COMMIT and migrations on the server, and the wait for a connection or a turn; the wait
+	// for an answer is bounded here by that and some seconds more. 0 means 30 s.
 	StatementTimeout time.Duration
 	// LockTimeout bounds how long a statement waits for another transaction; 0 means 5 s.
 	LockTimeout time.Duration
@@ -57,6 +57,9 @@ type Postgres struct {
 	ids     idSource
 	closed  atomic.Bool
 	close   sync.Once
+	// life ends when the store is closed: then nobody waits any longer for the answer to a commit that is in doubt.
+	life    context.Context
+	endLife context.CancelFunc
 
 	commits, updates, retries atomic.Int64
 }
@@ -89,7 +92,8 @@ func OpenPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
-	p := &Postgres{options: o, pool: pool, turns: newTurns(o.Writers, o.QueueLength)}
+	p := &Postgres{options: o, pool: pool, turns: newTurns(o)}
+	p.life, p.endLife = context.WithCancel(context.Background())
 	if err := p.prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open catalog in %s: %w", p, err), p.Close())
 	}
@@ -154,11 +158,12 @@ func (p *Postgres) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer leave()
 	s, err := p.begin(ctx, beginUpdate)
 	if err != nil {
+		leave()
 		return err
 	}
+	s.leave = leave
 	defer s.end()
 	s.outlive()
 	if p.options.RunTwice {
@@ -173,8 +178,7 @@ func (p *Postgres) Update(ctx context.Context, fn func(store.Tx) error) error {
 		}
 		p.retries.Add(1)
 		if run == 1 {
-			p.turns.losers.Lock()
-			defer p.turns.losers.Unlock()
+			defer p.turns.goAlone()()
 		} else {
 			time.Sleep(pause(run))
 		}
@@ -253,7 +257,10 @@ func (p *Postgres) Ping(ctx context.Context) error {
 // Close implements store.Store. Updates that wait for their turn get store.ErrClosed.
 func (p *Postgres) Close() error {
 	p.closed.Store(true)
-	p.close.Do(p.pool.Close)
+	p.close.Do(func() {
+		p.endLife()
+		p.pool.Close()
+	})
 	return nil
 }
 

@@ -5,6 +5,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -58,4 +59,18 @@ func PostgresSchema() (string, error) {
 		all.WriteString(postgresWords(m.text))
 	}
 	return all.String(), err
+}
+
+// PostgresSocket calls fn with the file descriptor of a connection of the store's.
+func PostgresSocket(ctx context.Context, p *Postgres, fn func(fd uintptr)) error {
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	raw, err := conn.Conn().PgConn().Conn().(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Control(fn)
 }

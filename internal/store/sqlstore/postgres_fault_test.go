@@ -241,18 +241,61 @@ func TestPostgresRestart(t *testing.T) {
 	}
 }
 
-// TestPostgresWaitsForItsStandby holds that a commit which no standby confirms is neither acknowledged nor seen: it would be lost with
-// the primary.
+// TestPostgresWaitsForItsStandby holds that a commit which no standby confirms is neither acknowledged nor seen, for it would be lost with
+// the primary; that such commits take no more of the database's connections than the server may have, and leave some to readers; and that
+// all goes on once there is a standby again.
 func TestPostgresWaitsForItsStandby(t *testing.T) {
 	t.Parallel()
+	const writers, connections = 2, 4
 	cluster := pgtest.Start(t, pgtest.Options{})
-	s := openPostgres(t, sqlstore.PostgresOptions{URL: cluster.URL(), StatementTimeout: 200 * time.Millisecond})
+	o := sqlstore.PostgresOptions{URL: cluster.URL(), StatementTimeout: 200 * time.Millisecond, MaxConns: connections, Writers: writers}
+	s, other := openPostgres(t, o), openPostgres(t, o)
 	cluster.Exec(t, `ALTER SYSTEM SET synchronous_standby_names = 'nobody'`)
 	cluster.Exec(t, `SELECT pg_reload_conf()`)
-	if err := put(t.Context(), s, "k"); !errors.Is(err, store.ErrUnknown) {
-		t.Errorf("got error %v, want ErrUnknown", err)
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			if err := put(t.Context(), s, fmt.Sprint("k", i)); !errors.Is(err, store.ErrUnknown) {
+				t.Errorf("got error %v, want ErrUnknown", err)
+			}
+		})
 	}
-	if kept(t, s, "k") {
-		t.Error("a commit is seen that no standby has")
+	wg.Go(func() {
+		if err := put(t.Context(), other, "other"); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("the other server: got error %v, want ErrUnknown", err)
+		}
+	})
+	wg.Wait()
+	for range 10 {
+		if err := put(t.Context(), s, "late"); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+			t.Fatalf("with every turn in doubt: got error %v, want ErrUnavailable", err)
+		}
+	}
+	for i := range writers {
+		if kept(t, s, fmt.Sprint("k", i)) {
+			t.Error("a commit is seen that no standby has")
+		}
+	}
+	if n := cluster.Count(t, `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'lancerest'`); n > 2*connections {
+		t.Errorf("two servers have %d connections, want at most %d", n, 2*connections)
+	}
+	if err := other.Close(); err != nil { // which must not wait for a standby
+		t.Errorf("Close: %v", err)
+	}
+	cluster.Exec(t, `ALTER SYSTEM RESET synchronous_standby_names`)
+	cluster.Exec(t, `SELECT pg_reload_conf()`)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		err := put(t.Context(), s, "late")
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, store.ErrUnavailable) || time.Now().After(deadline) {
+			t.Fatalf("with a standby again: %v", err)
+		}
+	}
+	for _, key := range []string{"k0", "k1", "other", "late"} {
+		if !kept(t, s, key) {
+			t.Errorf("%s is gone, which was written and confirmed late", key)
+		}
 	}
 }

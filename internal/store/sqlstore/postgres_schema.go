@@ -40,7 +40,7 @@ func (o *PostgresOptions) poolConfig() (*pgxpool.Config, error) {
 		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	c.OnNotice = keepCommitWarning
-	config.BeforeConnect = withoutCancelRequests
+	config.BeforeConnect = dialCarefully
 	for name, value := range map[string]string{
 		"application_name":                    "lancerest",
 		"statement_timeout":                   milliseconds(o.StatementTimeout),
@@ -58,15 +58,34 @@ func (o *PostgresOptions) poolConfig() (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// withoutCancelRequests keeps the driver from asking the server to cancel what a connection that it gives up was doing. A commit that waits
-// for its standby would stop waiting and be seen; everything else ends by itself, for every statement is short.
-func withoutCancelRequests(_ context.Context, c *pgx.ConnConfig) error {
+// How soon a connection to a machine that is gone breaks, which says nothing as one does that waits for a standby.
+const (
+	keepAliveIdle     = 10 * time.Second
+	keepAliveInterval = 5 * time.Second
+	keepAliveCount    = 4
+)
+
+// dialCarefully lets connections break soon whose other end is gone. And it keeps the driver from asking the server to cancel what a
+// connection that it gives up was doing: a commit that waits for its standby would stop waiting and be seen; everything else ends by
+// itself, for every statement is short.
+func dialCarefully(_ context.Context, c *pgx.ConnConfig) error {
 	dial, connected := c.DialFunc, &atomic.Bool{}
 	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if connected.Load() {
 			return nil, errors.New("cancel requests are not sent")
 		}
-		return dial(ctx, network, addr)
+		conn, err := dial(ctx, network, addr)
+		tcp, ok := conn.(*net.TCPConn)
+		if !ok {
+			return conn, err
+		}
+		err = errors.Join(
+			tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount}),
+			boundUnacknowledged(tcp, keepAliveIdle+keepAliveCount*keepAliveInterval))
+		if err != nil {
+			return nil, errors.Join(err, tcp.Close())
+		}
+		return tcp, nil
 	}
 	c.AfterConnect = func(context.Context, *pgconn.PgConn) error {
 		connected.Store(true)
@@ -107,7 +126,11 @@ func (p *Postgres) prepare(ctx context.Context) error {
 	if _, err := s.conn.Exec(ctx, `SET statement_timeout = 0; SET lock_timeout = 0`); err != nil {
 		return err
 	}
-	defer func() { _ = s.conn.Conn().Close(ctx) }() // its timeouts are not those of the others
+	defer func() {
+		if s.conn != nil {
+			_ = s.conn.Conn().Close(ctx) // its timeouts are not those of the others
+		}
+	}()
 	return migrate(c, p.options.Now)
 }
 

@@ -29,6 +29,8 @@ type pgSession struct {
 	failed error
 	// lost counts the connections that broke.
 	lost int
+	// leave ends the session's turn; nil where it has none.
+	leave func()
 }
 
 // begin takes a connection. It returns ctx's error, store.ErrClosed or store.ErrUnavailable.
@@ -80,10 +82,14 @@ func (s *pgSession) release() {
 	}
 }
 
-// end gives the connection back. A transaction that was not committed is rolled back.
+// end gives the connection and the turn back. A transaction that was not committed is rolled back.
 func (s *pgSession) end() {
 	s.rollback()
 	s.release()
+	if s.leave != nil {
+		s.leave()
+		s.leave = nil
+	}
 }
 
 func (s *pgSession) rollback() {
@@ -108,11 +114,29 @@ func (s *pgSession) commit() error {
 	if !s.begun {
 		return nil // the closure asked for nothing
 	}
-	ctx, cancel := s.bounded(s.ctx)
-	defer cancel()
+	began := time.Now()
+	answer := make(chan error, 1)
 	conn := s.conn.Conn().PgConn()
+	go func() { answer <- s.sendCommit(conn) }()
+	late := time.NewTimer(s.p.options.StatementTimeout + grace)
+	defer late.Stop()
+	defer func() { s.tell("COMMIT", 1, began) }()
+	select {
+	case err := <-answer:
+		if errors.Is(err, errLost) {
+			s.lost++
+		}
+		return err
+	case <-late.C:
+		s.leaveInDoubt(answer)
+		return fmt.Errorf("commit: no answer within %s: %w", s.p.options.StatementTimeout+grace, store.ErrUnknown)
+	}
+}
+
+// sendCommit is commit however long it takes.
+func (s *pgSession) sendCommit(conn *pgconn.PgConn) error {
 	delete(conn.CustomData(), commitWarning)
-	results, err := conn.Exec(ctx, `SET LOCAL statement_timeout = 0; COMMIT`).ReadAll()
+	results, err := conn.Exec(context.WithoutCancel(s.ctx), `SET LOCAL statement_timeout = 0; COMMIT`).ReadAll()
 	switch {
 	case err != nil:
 		return s.commitError(err)
@@ -125,12 +149,31 @@ func (s *pgSession) commit() error {
 	return nil
 }
 
+// leaveInDoubt leaves a commit that is not answered to itself. Closing its connection would not end it in the database, whose process
+// waits for the standby all the same: so the connection and the turn stay taken until the answer comes, or the connection breaks, and
+// this process never has more of the database's connections than it may.
+func (s *pgSession) leaveInDoubt(answer <-chan error) {
+	conn, leave := s.conn, s.leave
+	s.conn, s.leave = nil, nil
+	if leave == nil {
+		leave = func() {} // a migration has no turn
+	} else {
+		leave = s.p.turns.doubt(leave)
+	}
+	stop := context.AfterFunc(s.p.life, func() { _ = conn.Conn().PgConn().Conn().Close() })
+	go func() {
+		<-answer
+		stop()
+		conn.Release()
+		leave()
+	}()
+}
+
 // commitError classifies what came instead of the answer to COMMIT.
 func (s *pgSession) commitError(err error) error {
 	var answer *pgconn.PgError
 	switch {
 	case pgconn.SafeToRetry(err): // nothing was sent
-		s.lost++
 		return fmt.Errorf("commit: %w: %w: %w", store.ErrUnavailable, errLost, err)
 	case errors.As(err, &answer) && answer.SeverityUnlocalized == "ERROR" && answer.Code != statementCompletionUnknown:
 		return fmt.Errorf("commit: %w", postgresError(err))
@@ -184,9 +227,7 @@ func (s *pgSession) pipeline(sql string, args [][]any, receive func(i int, resul
 	for {
 		began := time.Now()
 		err := s.once(sql, args, receive)
-		if took := time.Since(began); took >= s.p.options.SlowStatement {
-			s.p.options.OnSlow(s.ctx, SlowStatement{SQL: sql, Times: len(args), Took: took})
-		}
+		s.tell(sql, len(args), began)
 		if err == nil || s.begun || !s.conn.Conn().IsClosed() || s.ctx.Err() != nil || s.lost >= maxLost {
 			return err
 		}
@@ -195,6 +236,13 @@ func (s *pgSession) pipeline(sql string, args [][]any, receive func(i int, resul
 		if err := s.connect(); err != nil {
 			return err
 		}
+	}
+}
+
+// tell reports a round trip that was slow.
+func (s *pgSession) tell(sql string, times int, began time.Time) {
+	if took := time.Since(began); took >= s.p.options.SlowStatement {
+		s.p.options.OnSlow(s.ctx, SlowStatement{SQL: sql, Times: times, Took: took})
 	}
 }
 

@@ -327,6 +327,21 @@ func (c *Cluster) Exec(t testing.TB, sql string) {
 	}
 }
 
+// Count runs a query for one number as the superuser.
+func (c *Cluster) Count(t testing.TB, sql string) int {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), c.URL())
+	if err != nil {
+		t.Fatalf("connect to PostgreSQL: %v", err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	var n int
+	if err := conn.QueryRow(t.Context(), sql).Scan(&n); err != nil {
+		t.Fatalf("run %q: %v", sql, err)
+	}
+	return n
+}
+
 func execute(ctx context.Context, database, sql string) error {
 	conn, err := pgx.Connect(ctx, database)
 	if err != nil {
