@@ -121,9 +121,9 @@ func wantOnlyTransactionReplaced(t *testing.T, before, after []byte, v lance.Ver
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Version, want.TransactionFile, want.ReadVersion, want.ReadVersionKnown = v, "", 0, false
+	want.Version, want.TransactionFile, want.TransactionUUID, want.ReadVersion, want.ReadVersionKnown = v, "", "", 0, false
 	if transaction, _ := transactionIn(t, after); transaction != nil {
-		want.ReadVersion, want.ReadVersionKnown = v-1, true
+		want.TransactionUUID, want.ReadVersion, want.ReadVersionKnown = string(transaction[2]), v-1, true
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("manifest (-want +got):\n%s", diff)
@@ -330,7 +330,8 @@ func FuzzAttachLast(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want.Version, want.TransactionFile, want.ReadVersion, want.ReadVersionKnown = m.Version, m.TransactionFile, m.ReadVersion, m.ReadVersionKnown
+		want.Version, want.TransactionFile, want.TransactionUUID = m.Version, m.TransactionFile, m.TransactionUUID
+		want.ReadVersion, want.ReadVersionKnown = m.ReadVersion, m.ReadVersionKnown
 		if diff := cmp.Diff(want, m); diff != "" || m.Version != lance.VersionNumber(v) {
 			t.Errorf("as version %d (-want +got):\n%s", v, diff)
 		}

@@ -3,7 +3,6 @@ package lance
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -28,12 +27,23 @@ type Manifest struct {
 	Fragments       int
 	PhysicalRows    int64 // rows of all fragments, deleted ones included
 	DeletedRows     int64
+	DataFiles       int
+	DeletionFiles   int
+	DataBytes       int64 // of all data files whose sizes the manifest has
+	// RowsUnknown says that the counts of rows are too low: a fragment does not tell how many it has, as old writers left it, or
+	// the fragments stand in other files.
+	RowsUnknown bool
+	// Schema is a digest of the schema with its metadata and of the table's metadata, whatever the order in which the file has the
+	// entries of maps: versions with one digest are described alike but for their numbers.
+	Schema Digest
 	// RowVersions says that fragments record in which version each row was made and changed (tables with stable row ids).
 	RowVersions bool
 	// ReadVersion is the version that the writer says it had read and changed, where ReadVersionKnown says that the file tells. It
 	// stands in the name of the transaction file, "<version>-<uuid>.txn", or else in the file's copy of the transaction.
 	ReadVersion      VersionNumber
 	ReadVersionKnown bool
+	// TransactionUUID is the writer's name for the change, from the same places; "" where the file does not tell.
+	TransactionUUID string
 }
 
 // Rows returns the number of rows that a reader of the version sees.
@@ -90,12 +100,15 @@ const (
 	manifestTransactionFile protowire.Number = 12
 	manifestWriter          protowire.Number = 13
 	manifestDataFormat      protowire.Number = 15
+	manifestTableMetadata   protowire.Number = 19
 	manifestBranch          protowire.Number = 20
 	manifestOldTransaction  protowire.Number = 21 // where writers of some releases put 23; counts where that is absent
 	manifestTransaction     protowire.Number = 23
 
 	transactionReadVersion protowire.Number = 1
 
+	fragmentID              protowire.Number = 1
+	fragmentDataFile        protowire.Number = 2
 	fragmentDeletionFile    protowire.Number = 3
 	fragmentPhysicalRows    protowire.Number = 4
 	fragmentUpdatedVersions protowire.Number = 7
@@ -103,6 +116,7 @@ const (
 	fragmentUpdatedColumn   protowire.Number = 13
 	fragmentCreatedColumn   protowire.Number = 14
 	deletionFileDeletedRows protowire.Number = 4
+	dataFileBytes           protowire.Number = 6
 	timestampSeconds        protowire.Number = 1
 	timestampNanos          protowire.Number = 2
 	firstText               protowire.Number = 1 // of a writer: its library; of a data format: the file format
@@ -120,15 +134,20 @@ func ReadManifest(data []byte) (Manifest, error) {
 		return Manifest{}, err
 	}
 	m := Manifest{MaxFragmentID: -1}
+	var schema schemaDigest
 	for f, err := range protoFields(message) {
 		if err == nil {
 			err = m.read(f)
+		}
+		if err == nil {
+			err = schema.add(f)
 		}
 		if err != nil {
 			return Manifest{}, corrupt("manifest", "%v", err)
 		}
 	}
-	if err := m.findReadVersion(data[:at], message); err != nil {
+	m.Schema = schema.sum()
+	if err := m.findTransaction(data[:at], message); err != nil {
 		return Manifest{}, corrupt("manifest", "%v", err)
 	}
 	switch {
@@ -171,7 +190,9 @@ func (m *Manifest) read(f protoField) (err error) {
 	var v uint64
 	switch f.number {
 	case manifestFragments:
-		err = m.readFragment(f)
+		err = m.addFragment(f)
+	case manifestFragmentTree:
+		m.RowsUnknown = true
 	case manifestVersion:
 		v, err = f.uint()
 		m.Version = VersionNumber(v)
@@ -198,12 +219,13 @@ func (m *Manifest) read(f protoField) (err error) {
 	return err
 }
 
-// findReadVersion sets the version read. A transaction that cannot be decoded leaves it unknown: that section may be of a newer
+// findTransaction sets what is known of the transaction. One that cannot be decoded leaves it unknown: that section may be of a newer
 // form, and no reader may fail over it.
-func (m *Manifest) findReadVersion(before, message []byte) error {
-	digits, _, ok := strings.Cut(m.TransactionFile, "-")
+func (m *Manifest) findTransaction(before, message []byte) error {
+	digits, rest, ok := strings.Cut(m.TransactionFile, "-")
 	if v, err := strconv.ParseUint(digits, 10, 64); ok && err == nil {
 		m.ReadVersion, m.ReadVersionKnown = VersionNumber(v), true
+		m.TransactionUUID = strings.TrimSuffix(rest, ".txn")
 		return nil
 	}
 	section, found, err := transactionSection(before, message)
@@ -211,19 +233,22 @@ func (m *Manifest) findReadVersion(before, message []byte) error {
 		return err
 	}
 	var read VersionNumber
+	var id string
 	for f, err := range protoFields(section) {
+		var v uint64
+		switch {
+		case err != nil:
+		case f.number == transactionReadVersion:
+			v, err = f.uint()
+			read = VersionNumber(v)
+		case f.number == transactionUUID:
+			id, err = f.text()
+		}
 		if err != nil {
 			return nil
 		}
-		if f.number == transactionReadVersion {
-			v, err := f.uint()
-			if err != nil {
-				return nil
-			}
-			read = VersionNumber(v)
-		}
 	}
-	m.ReadVersion, m.ReadVersionKnown = read, true
+	m.ReadVersion, m.ReadVersionKnown, m.TransactionUUID = read, true, id
 	return nil
 }
 
@@ -260,62 +285,6 @@ func manifestSection(before, message []byte, pointer protowire.Number) (section 
 		section, found = rest[manifestLengthBytes:][:length], true
 	}
 	return section, found, nil
-}
-
-// readFragment counts one fragment.
-func (m *Manifest) readFragment(fragment protoField) error {
-	m.Fragments++
-	message, err := fragment.content()
-	if err != nil {
-		return err
-	}
-	for f, err := range protoFields(message) {
-		if err != nil {
-			return fmt.Errorf("in a fragment: %w", err)
-		}
-		switch f.number {
-		case fragmentPhysicalRows:
-			err = addRows(&m.PhysicalRows, f)
-		case fragmentDeletionFile:
-			err = m.readDeletionFile(f)
-		case fragmentUpdatedVersions, fragmentCreatedVersions, fragmentUpdatedColumn, fragmentCreatedColumn:
-			m.RowVersions = true
-		}
-		if err != nil {
-			return fmt.Errorf("in a fragment: %w", err)
-		}
-	}
-	return nil
-}
-
-// readDeletionFile counts the deleted rows of one fragment.
-func (m *Manifest) readDeletionFile(file protoField) error {
-	message, err := file.content()
-	if err != nil {
-		return err
-	}
-	for f, err := range protoFields(message) {
-		if err == nil && f.number == deletionFileDeletedRows {
-			err = addRows(&m.DeletedRows, f)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addRows adds a count of rows to sum.
-func addRows(sum *int64, f protoField) error {
-	n, err := f.uint()
-	if err != nil {
-		return err
-	}
-	if n > uint64(math.MaxInt64-*sum) {
-		return fmt.Errorf("a count of %d rows is out of range", n)
-	}
-	*sum += int64(n)
-	return nil
 }
 
 // readTimestamp reads a timestamp of seconds and nanoseconds since 1970. Years outside 1 to 9999 have no text form and are an

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,41 +76,42 @@ func TestReadManifest(t *testing.T) {
 		return m
 	}
 	for _, tc := range []struct {
-		file string
-		want lance.Manifest
-		read lance.VersionNumber // wanted as ReadVersion
+		file  string
+		want  lance.Manifest
+		read  lance.VersionNumber // wanted as ReadVersion
+		bytes int64
 	}{
 		{"data_2.0.manifest", with(func(m *lance.Manifest) {
 			m.DataVersion, m.Timestamp, m.TransactionFile = "2.0", at(815699751), "0-616e2c83-26e3-4aaf-a16b-b7a957cdfa84.txn"
-		}), 0},
+		}), 0, 571},
 		{"data_2.1.manifest", with(func(m *lance.Manifest) {
 			m.DataVersion, m.Timestamp, m.TransactionFile = "2.1", at(818642468), "0-e34d486e-2456-476f-956e-510f46c1c5ff.txn"
-		}), 0},
+		}), 0, 630},
 		{"data_2.2.manifest", with(func(m *lance.Manifest) {
 			m.Timestamp, m.TransactionFile = at(821062789), "0-31445f99-475a-4c4b-ae57-6f3986da0535.txn"
-		}), 0},
+		}), 0, 634},
 		{"naming_v1.manifest", with(func(m *lance.Manifest) {
 			m.Timestamp, m.TransactionFile = at(823536098), "0-af2364da-1a28-4585-a2a8-915343ab7df2.txn"
-		}), 0},
+		}), 0, 634},
 		{"index.manifest", with(func(m *lance.Manifest) {
 			m.Version, m.Fragments, m.PhysicalRows, m.MaxFragmentID = 3, 2, 310, 1
 			m.Timestamp, m.TransactionFile = at(866138735), "2-4124af7e-787a-4669-b472-d3b9ce5c34b6.txn"
-		}), 2},
+		}), 2, 4795},
 		{"stable_row_ids.manifest", with(func(m *lance.Manifest) {
 			m.Version, m.Fragments, m.PhysicalRows, m.DeletedRows, m.MaxFragmentID, m.RowVersions = 4, 3, 21, 2, 2, true
 			m.ReaderFlags = lance.FlagDeletionFiles | lance.FlagStableRowIDs
 			m.WriterFlags = m.ReaderFlags
 			m.Timestamp, m.TransactionFile = at(885600967), "3-53ebbafb-5949-436f-9439-8892072ce9b6.txn"
-		}), 3},
+		}), 3, 1936},
 		{"branch.manifest", with(func(m *lance.Manifest) {
 			m.Version, m.Branch, m.Fragments, m.PhysicalRows, m.MaxFragmentID = 2, "feature/x", 2, 12, 1
 			m.ReaderFlags, m.WriterFlags = lance.FlagBasePaths, lance.FlagBasePaths
 			m.Timestamp, m.TransactionFile = at(896091844), "1-63989eff-78c3-47a5-9c87-5e09c413b724.txn"
-		}), 1},
+		}), 1, 1396},
 		{"detached.manifest", with(func(m *lance.Manifest) {
 			m.Version, m.Fragments, m.PhysicalRows, m.MaxFragmentID = -13852115556801732, 2, 6, 1
 			m.Timestamp, m.TransactionFile = time.Date(2026, 11, 29, 13, 48, 16, 141190893, time.UTC), "1-68b46432-493c-431c-96e8-d3252b1c59bc.txn"
-		}), 1},
+		}), 1, 1268},
 	} {
 		t.Run(tc.file, func(t *testing.T) {
 			t.Parallel()
@@ -118,6 +120,12 @@ func TestReadManifest(t *testing.T) {
 				t.Fatal(err)
 			}
 			tc.want.ReadVersion, tc.want.ReadVersionKnown = tc.read, true
+			_, tc.want.TransactionUUID, _ = strings.Cut(strings.TrimSuffix(tc.want.TransactionFile, ".txn"), "-")
+			tc.want.DataFiles, tc.want.DataBytes = tc.want.Fragments, tc.bytes
+			if tc.want.DeletedRows > 0 {
+				tc.want.DeletionFiles = 1
+			}
+			tc.want.Schema = got.Schema // TestSchemaDigest
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("ReadManifest (-want +got):\n%s", diff)
 			}
@@ -176,7 +184,8 @@ func TestReadManifestRefuses(t *testing.T) {
 		"rows as text":                  {fragment(content(4, nil)), "in a fragment: field 4"},
 		"deletion file as number":       {fragment(number(3, 1)), "in a fragment: field 3"},
 		"too many rows":                 {fragment(number(4, 1<<63)), "out of range"},
-		"too many rows together":        {fragment(number(4, 1<<62), number(4, 1<<62)), "out of range"},
+		"too many rows together":        {manifestFile(nil, message(one, content(2, number(4, 1<<62)), content(2, number(4, 1<<62)))), "out of range"},
+		"too many bytes":                {fragment(number(4, 1), content(2, number(6, 1<<63))), "9223372036854775808 bytes is out of range"},
 		"more deleted rows than rows":   {fragment(number(4, 1), deleted(2)), "2 deleted rows of 1"},
 		"branch not UTF-8":              {manifestFile(nil, message(one, content(20, []byte{0xff}))), "UTF-8"},
 		"impossible branch":             {manifestFile(nil, message(one, content(20, []byte("../x")))), "branch name"},
@@ -242,7 +251,7 @@ func TestReadManifestOfOtherWriters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := lance.Manifest{Version: 4, MaxFragmentID: -1, Fragments: 1, RowVersions: true}
+	want := lance.Manifest{Version: 4, MaxFragmentID: -1, Fragments: 1, RowVersions: true, RowsUnknown: true, Schema: got.Schema}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ReadManifest (-want +got):\n%s", diff)
 	}
@@ -274,6 +283,14 @@ func FuzzReadManifest(f *testing.F) {
 				wantCorrupt(t, err, "manifest")
 				continue
 			}
+			_, detailsErr := lance.ReadDetails(file)
+			counted, err := countFragments(file)
+			if err != nil || counted != m.Fragments {
+				t.Errorf("VisitFragments visits %d fragments and returns error %v, ReadManifest counts %d", counted, err, m.Fragments)
+			}
+			if detailsErr != nil {
+				wantCorrupt(t, detailsErr, "manifest")
+			}
 			if m.Version == 0 || m.Rows() < 0 || m.Fragments < 0 || m.MaxFragmentID < -1 {
 				t.Errorf("ReadManifest accepts %+v", m)
 			}
@@ -282,6 +299,15 @@ func FuzzReadManifest(f *testing.F) {
 			}
 		}
 	})
+}
+
+func countFragments(file []byte) (int, error) {
+	n := 0
+	err := lance.VisitFragments(file, func(*lance.Fragment) error {
+		n++
+		return nil
+	})
+	return n, err
 }
 
 // manifestContent returns the message of a sound manifest file.

@@ -21,26 +21,51 @@ type protoField struct {
 func protoFields(message []byte) iter.Seq2[protoField, error] {
 	return func(yield func(protoField, error) bool) {
 		for rest := message; len(rest) > 0; {
-			number, typ, tag := protowire.ConsumeTag(rest)
-			if tag < 0 {
-				yield(protoField{}, fmt.Errorf("malformed field at byte %d: %w", len(message)-len(rest), protowire.ParseError(tag)))
+			f, err := protoFieldAt(rest)
+			if err != nil {
+				yield(protoField{}, fmt.Errorf("malformed %s at byte %d: %w", f.described(), len(message)-len(rest), err))
 				return
 			}
-			length := protowire.ConsumeFieldValue(number, typ, rest[tag:])
-			if length < 0 {
-				yield(protoField{}, fmt.Errorf("malformed field %d at byte %d: %w", number, len(message)-len(rest), protowire.ParseError(length)))
-				return
-			}
-			f := protoField{number: number, typ: typ, raw: rest[:tag+length], value: rest[tag : tag+length]}
-			if typ == protowire.BytesType {
-				f.value, _ = protowire.ConsumeBytes(f.value)
-			}
-			rest = rest[tag+length:]
+			rest = rest[len(f.raw):]
 			if !yield(f, nil) {
 				return
 			}
 		}
 	}
+}
+
+// protoFieldAt reads the field that a message begins with. Almost all tags and most lengths take one byte; a manifest has so many
+// fields that it pays to look at those first.
+func protoFieldAt(rest []byte) (protoField, error) {
+	number, typ, tag := protowire.Number(rest[0]>>3), protowire.Type(rest[0]&7), 1
+	if rest[0] >= 0x80 || number == 0 {
+		if number, typ, tag = protowire.ConsumeTag(rest); tag < 0 {
+			return protoField{}, protowire.ParseError(tag)
+		}
+	}
+	f := protoField{number: number, typ: typ}
+	if typ == protowire.BytesType && tag < len(rest) && rest[tag] < 0x80 && tag+1+int(rest[tag]) <= len(rest) {
+		end := tag + 1 + int(rest[tag])
+		f.raw, f.value = rest[:end], rest[tag+1:end]
+		return f, nil
+	}
+	length := protowire.ConsumeFieldValue(number, typ, rest[tag:])
+	if length < 0 {
+		return f, protowire.ParseError(length)
+	}
+	f.raw, f.value = rest[:tag+length], rest[tag:tag+length]
+	if typ == protowire.BytesType {
+		f.value, _ = protowire.ConsumeBytes(f.value)
+	}
+	return f, nil
+}
+
+// described names the field in a message.
+func (f protoField) described() string {
+	if f.number == 0 {
+		return "field"
+	}
+	return fmt.Sprintf("field %d", f.number)
 }
 
 // uint returns the value of a varint field.
