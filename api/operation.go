@@ -114,7 +114,7 @@ func catalogOperations() []Operation {
 			Name: "DescribeTable", Method: "POST", Path: "/v1/table/{id}/describe", Success: 200,
 			Query: []string{"check_declared", "load_detailed_metadata", "with_table_uri"},
 			Body:  JSONBody, Request: DescribeTableRequest{}, Response: DescribeTableResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeTableTagNotFound, CodeTableVersionNotFound, CodeTableBranchNotFound},
+			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeTableTagNotFound, CodeTableVersionNotFound, CodeInvalidTableState, CodeTableBranchNotFound},
 		},
 		{
 			Name: "TableExists", Method: "POST", Path: "/v1/table/{id}/exists", Success: 200,

@@ -13,9 +13,10 @@ import (
 
 // place is a table's directory in its storage.
 type place struct {
-	objects objstore.Store
-	dir     string // the directory's key
-	root    Root
+	objects  objstore.Store
+	dir      string // the directory's key
+	root     Root
+	location lance.Location
 }
 
 // final returns the key under which a version's manifest is published.
@@ -38,17 +39,19 @@ func (c *Catalog) place(location string) (place, error) {
 	if !ok {
 		return place{}, api.Errorf(api.CodeInvalidTableState, "the table lies at %s, which is in none of the roots that this server may use: allow its root again", location)
 	}
-	return place{objects: root.Objects, dir: loc.Key(), root: root}, nil
+	return place{objects: root.Objects, dir: loc.Key(), root: root, location: loc}, nil
 }
 
-// rootOf returns the allowed root that a location lies strictly inside of.
+// rootOf returns the allowed root that a location lies strictly inside of; of roots that lie in one another the innermost.
 func (c *Catalog) rootOf(loc lance.Location) (Root, bool) {
+	var in Root
+	found := false
 	for _, r := range c.opts.Roots {
-		if r.Location.Covers(loc) && r.Location != loc {
-			return r, true
+		if r.Location.Covers(loc) && r.Location != loc && (!found || len(r.Location.Path) > len(in.Location.Path)) {
+			in, found = r, true
 		}
 	}
-	return Root{}, false
+	return in, found
 }
 
 // newLocation returns a directory of its own for an incarnation of a table (C1, design section 6): its id, which is never

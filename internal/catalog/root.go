@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/access"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
 	"github.com/lancerest/lancerest/internal/store"
@@ -25,6 +26,8 @@ type Root struct {
 	Location lance.Location
 	// Objects is the storage that holds it; its keys are those of Location.Key.
 	Objects objstore.Store
+	// Access says what clients are given so that they reach tables by themselves; nil is nothing.
+	Access *access.Access
 }
 
 func (r Root) marker() string {

@@ -78,10 +78,14 @@ func (c *Catalog) ListAllTables(ctx context.Context, req *api.ListTablesRequest,
 }
 
 // DeclareTable reserves a name and a location of its own; storage is not touched. With a location the table goes there, if
-// that lies in an allowed root, overlaps no other table's and holds no dataset yet. Errors: 1, 5 (taken, also by a namespace),
-// 13 (location outside the roots), 19 (the location holds a dataset: register it).
+// that lies in an allowed root, overlaps no other table's and holds no dataset yet. What clients need to write the table is added by
+// EquipDeclared. Errors: 1, 5 (taken, also by a namespace), 13 (location outside the roots, or too long for keys of its own), 19 (the
+// location holds a dataset: register it).
 func (c *Catalog) DeclareTable(ctx context.Context, req *api.DeclareTableRequest) (*api.DeclareTableResponse, error) {
 	s, err := c.declareStep(ctx, req)
+	if err == nil && s.location != "" {
+		err = c.fitsKeys(ctx, s.location, req.VendCredentials)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +166,8 @@ func declared(t lance.Table) *api.DeclareTableResponse {
 
 // DescribeTable says where a table lives and that its versions are committed through the catalog. With check_declared, or
 // detailed metadata, it also says whether the table has any version, looking into storage if no row knows one; with a version,
-// a tag, a branch or detailed metadata it names the version. Errors: 1, 4, 8 (tag), 11 (version), 13, 22 (branch).
+// a tag, a branch or detailed metadata it names the version. It gives what the client needs to reach the table by itself (see
+// storageOptions). Errors: 1, 4, 8 (tag), 11 (version), 13, 17, 18, 19, 22 (branch).
 func (c *Catalog) DescribeTable(ctx context.Context, req *api.DescribeTableRequest) (*api.DescribeTableResponse, error) {
 	if req.Tag != nil && (req.Version != nil || req.Branch != nil) {
 		return nil, api.Errorf(api.CodeInvalidInput, "tag cannot be given together with version or branch: a tag says both")
@@ -182,20 +187,20 @@ func (c *Catalog) DescribeTable(ctx context.Context, req *api.DescribeTableReque
 		resp.Table, resp.Namespace = ptr(t.Path.Name()), append([]string{}, t.Path.Namespace()...)
 	}
 	asked := req.Version != nil || req.Tag != nil || req.Branch != nil
-	if !asked && !detailed && !said(req.CheckDeclared) {
-		return resp, nil
+	if asked || detailed || said(req.CheckDeclared) {
+		v, err := c.describedVersion(ctx, t, req)
+		if err != nil {
+			return nil, err
+		}
+		if detailed || said(req.CheckDeclared) {
+			resp.IsOnlyDeclared = ptr(v.Number == 0)
+		}
+		if (asked || detailed) && v.Number != 0 {
+			resp.Version = ptr(int64(v.Number))
+		}
 	}
-	v, err := c.describedVersion(ctx, t, req)
-	if err != nil {
-		return nil, err
-	}
-	if detailed || said(req.CheckDeclared) {
-		resp.IsOnlyDeclared = ptr(v.Number == 0)
-	}
-	if (asked || detailed) && v.Number != 0 {
-		resp.Version = ptr(int64(v.Number))
-	}
-	return resp, nil
+	resp.StorageOptions, err = c.storageOptions(ctx, t.Location, req.VendCredentials)
+	return resp, err
 }
 
 // describedVersion finds the version that a description is about, Number 0 for a table that is only declared.

@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/access"
 	"github.com/lancerest/lancerest/internal/catalog"
 	"github.com/lancerest/lancerest/internal/httpapi"
 	"github.com/lancerest/lancerest/internal/lance"
@@ -33,17 +34,19 @@ import (
 // lake is what servers share: a state and a storage, and the state's clock.
 type lake struct {
 	root    lance.Location
+	dir     string // of the state
 	state   *sqlstore.SQLite
 	objects objstore.Store
-	ahead   atomic.Int64 // how far the state's clock is ahead, in nanoseconds
+	access  *access.Access // what the root gives to clients; nil is nothing
+	ahead   atomic.Int64   // how far the state's clock is ahead, in nanoseconds
 }
 
 func newLake(t testing.TB) *lake {
 	t.Helper()
-	l := &lake{objects: mem.New()}
+	l := &lake{objects: mem.New(), dir: t.TempDir()}
 	var err error
 	l.state, err = sqlstore.OpenSQLite(context.Background(), sqlstore.Options{
-		Path: filepath.Join(t.TempDir(), "catalog.db"), Now: func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) },
+		Path: filepath.Join(l.dir, "catalog.db"), Now: func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +79,7 @@ func (l *lake) serve(t testing.TB, change ...func(*httpapi.Options)) *server {
 	s := &server{lake: l, objects: objtest.NewFaulty(l.objects), state: &watched{Store: l.state}, log: newLines()}
 	var err error
 	s.catalog, err = catalog.New(context.Background(), catalog.Options{
-		Store: s.state, Roots: []catalog.Root{{Location: l.root, Objects: s.objects}}, StagedKeep: time.Hour,
+		Store: s.state, Roots: []catalog.Root{{Location: l.root, Objects: s.objects, Access: l.access}}, StagedKeep: time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)

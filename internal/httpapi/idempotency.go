@@ -3,8 +3,11 @@ package httpapi
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"reflect"
 	"sync"
 
 	"github.com/lancerest/lancerest/api"
@@ -17,7 +20,8 @@ import (
 // A request to change something may carry an Idempotency-Key. Its answer is kept for a day, and the same request with the same
 // key is answered so again without being carried out. Where the effect is a change of the catalog's state, the answer is kept in the same
 // transaction, so that a crash leaves either both or none. Tags are objects in storage: there, and for failures, the answer is kept
-// right after. Failures of the server itself (5xx), 429 and 503 are not kept: trying again is the right thing to do.
+// right after. Failures of the server itself (5xx), 429 and 503 are not kept: trying again is the right thing to do. Keys are never part
+// of what is kept: an answer that is repeated is given fresh ones.
 
 // idempotencyHeader carries the key.
 const idempotencyHeader = "Idempotency-Key"
@@ -49,30 +53,38 @@ func keyedRequest(r *http.Request, op api.Operation, principal auth.Principal, b
 	return &keyed{key: principal.Name + "\x1f" + key, fingerprint: lance.Digest(hash.Sum(nil))}, nil
 }
 
-// performKeyed performs an operation once for its key: perform makes the response, encode its status and body.
-func (h *Handler) performKeyed(ctx context.Context, k *keyed, a *answer, perform func(context.Context) (any, error), encode func(any) (int, []byte, error)) error {
+// performer is how one request is performed: perform makes the response, encode the status and the body that are kept, and finish the
+// answer, to which the row's equip adds what is not kept.
+type performer struct {
+	row     *row
+	perform func(context.Context) (any, error)
+	encode  func(any) (int, []byte, error)
+	finish  func(context.Context, any) error
+}
+
+// performKeyed performs an operation once for its key.
+func (h *Handler) performKeyed(ctx context.Context, k *keyed, a *answer, p performer) error {
 	unlock, err := h.keys.lock(ctx, k.key)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if done, err := h.repeat(ctx, k, a); done || err != nil {
+	if done, err := h.repeat(ctx, k, a, p); done || err != nil {
 		return err
 	}
-	response, err := perform(catalog.WithKey(ctx, &catalog.Keyed{Key: k.key, Fingerprint: k.fingerprint, Encode: encode}))
+	response, err := p.perform(catalog.WithKey(ctx, &catalog.Keyed{Key: k.key, Fingerprint: k.fingerprint, Encode: p.encode}))
 	if errors.Is(err, catalog.ErrAnswered) {
-		done, err := h.repeat(ctx, k, a)
+		done, err := h.repeat(ctx, k, a, p)
 		if err == nil && !done {
 			err = api.Errorf(api.CodeServiceUnavailable, "another request with the same %s was just carried out; try again", idempotencyHeader)
 		}
 		return err
 	}
+	var status int
 	var body []byte
 	if err == nil {
-		a.status, a.body, err = encode(response)
-		body = a.body
+		status, body, err = p.encode(response)
 	}
-	status := a.status
 	if err != nil {
 		var shown api.Error
 		shown, status, _ = failure(err, a.request)
@@ -86,18 +98,21 @@ func (h *Handler) performKeyed(ctx context.Context, k *keyed, a *answer, perform
 	kept := h.opts.Catalog.KeepAnswer(context.WithoutCancel(ctx), store.Answer{Key: k.key, Fingerprint: k.fingerprint, Status: status, Body: string(body)})
 	if err != nil && errors.Is(kept, catalog.ErrAnswered) {
 		// Another server was asked the same, carried it out, and is why it failed here.
-		if done, err := h.repeat(ctx, k, a); done || err != nil {
+		if done, err := h.repeat(ctx, k, a, p); done || err != nil {
 			return err
 		}
 	}
 	if errors.Is(kept, catalog.ErrAnswered) {
 		kept = nil // by the transaction of the effect
 	}
-	return errors.Join(err, kept)
+	if err = errors.Join(err, kept); err != nil {
+		return err
+	}
+	return p.finish(ctx, response)
 }
 
 // repeat answers from the record, if there is an answer.
-func (h *Handler) repeat(ctx context.Context, k *keyed, a *answer) (bool, error) {
+func (h *Handler) repeat(ctx context.Context, k *keyed, a *answer, p performer) (bool, error) {
 	was, there, err := h.opts.Catalog.Answer(ctx, k.key)
 	if err != nil || !there {
 		return false, err
@@ -105,8 +120,15 @@ func (h *Handler) repeat(ctx context.Context, k *keyed, a *answer) (bool, error)
 	if was.Fingerprint != k.fingerprint {
 		return false, api.Errorf(api.CodeInvalidInput, "this %s was used for another request: each request needs a key of its own, and only the same request may repeat one", idempotencyHeader)
 	}
-	a.status, a.body = was.Status, []byte(was.Body)
-	return true, nil
+	if p.row.equip == nil || was.Status != p.row.op.Success {
+		a.status, a.body = was.Status, []byte(was.Body)
+		return true, nil
+	}
+	response := reflect.New(reflect.TypeOf(p.row.op.Response)).Interface()
+	if err := json.Unmarshal([]byte(was.Body), response); err != nil {
+		return false, fmt.Errorf("read the answer that was kept: %w", err)
+	}
+	return true, p.finish(ctx, response)
 }
 
 // keyLocks lets one request at a time through for each key.

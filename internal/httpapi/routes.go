@@ -15,10 +15,14 @@ import (
 // call performs an operation on its decoded request, a pointer to the operation's request struct.
 type call func(ctx context.Context, request any) (any, error)
 
+// equip adds to the response of an operation, a pointer to its response struct, what is the caller's alone and must not be kept: keys.
+type equip func(ctx context.Context, request, response any)
+
 // row binds one operation of the specification to what performs it.
 type row struct {
-	op   api.Operation
-	call call
+	op    api.Operation
+	call  call
+	equip equip // nil for nothing
 }
 
 // rows returns the 54 operations in the order of the specification. Those that the catalog does not perform itself go to the
@@ -54,13 +58,18 @@ func rows(c *catalog.Catalog, e engine.Engine) []row {
 		"DescribeTransaction":      on(c.DescribeTransaction),
 		"AlterTransaction":         on(c.AlterTransaction),
 	}
+	equips := map[string]equip{
+		"DeclareTable": func(ctx context.Context, request, response any) {
+			c.EquipDeclared(ctx, request.(*api.DeclareTableRequest), response.(*api.DeclareTableResponse))
+		},
+	}
 	var rows []row
 	for _, op := range api.Operations() {
 		perform, ok := calls[op.Name]
 		if !ok {
 			perform = func(ctx context.Context, request any) (any, error) { return e.Do(ctx, op.Name, request) }
 		}
-		rows = append(rows, row{op: op, call: perform})
+		rows = append(rows, row{op: op, call: perform, equip: equips[op.Name]})
 	}
 	return rows
 }

@@ -131,6 +131,7 @@ type answer struct {
 	arrived   time.Time
 	status    int
 	body      []byte
+	private   bool // it carries what is the caller's alone
 	operation string
 	target    []string
 	span      *telemetry.Span // nil where there are no traces
@@ -146,6 +147,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := answer{request: requestID(r), arrived: time.Now()}
 	h.serve(w, r, &a)
 	w.Header().Set("X-Request-Id", a.request)
+	if a.private {
+		w.Header().Set("Cache-Control", "no-store, private")
+	}
 	if a.err != nil {
 		_, a.status, _ = failure(a.err, a.request)
 		h.opts.Limits.leaveBody(w, r, a.status)
@@ -308,19 +312,38 @@ func (h *Handler) call(ctx context.Context, r *http.Request, q called, a *answer
 		text, err := encode(response, d)
 		return m.row.op.Success, text, err
 	}
+	// finish makes the answer of a response.
+	finish := func(ctx context.Context, response any) (err error) {
+		if m.row.equip != nil {
+			m.row.equip(ctx, request, response)
+		}
+		a.private = private(response)
+		a.status, a.body, err = encoded(response)
+		return err
+	}
 	k, err := keyedRequest(r, m.row.op, principal, q.body)
 	if err != nil {
 		return err
 	}
 	if k != nil {
-		return h.performKeyed(ctx, k, a, perform, encoded)
+		return h.performKeyed(ctx, k, a, performer{row: m.row, perform: perform, encode: encoded, finish: finish})
 	}
 	response, err := perform(ctx)
 	if err != nil {
 		return err
 	}
-	a.status, a.body, err = encoded(response)
-	return err
+	return finish(ctx, response)
+}
+
+// private reports whether a response carries what is the caller's alone, such as keys.
+func private(response any) bool {
+	switch r := response.(type) {
+	case *api.DescribeTableResponse:
+		return r.StorageOptions != nil
+	case *api.DeclareTableResponse:
+		return r.StorageOptions != nil
+	}
+	return false
 }
 
 // encode writes an answer as JSON. LanceDB's SDK wants the tags bare (client contract, fact 101).
