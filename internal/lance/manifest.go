@@ -225,7 +225,7 @@ func (m *Manifest) findTransaction(before, message []byte) error {
 	digits, rest, ok := strings.Cut(m.TransactionFile, "-")
 	if v, err := strconv.ParseUint(digits, 10, 64); ok && err == nil {
 		m.ReadVersion, m.ReadVersionKnown = VersionNumber(v), true
-		m.TransactionUUID = strings.TrimSuffix(rest, ".txn")
+		m.TransactionUUID = onlyUUID(strings.TrimSuffix(rest, ".txn"))
 		return nil
 	}
 	section, found, err := transactionSection(before, message)
@@ -248,8 +248,23 @@ func (m *Manifest) findTransaction(before, message []byte) error {
 			return nil
 		}
 	}
-	m.ReadVersion, m.ReadVersionKnown, m.TransactionUUID = read, true, id
+	m.ReadVersion, m.ReadVersionKnown, m.TransactionUUID = read, true, onlyUUID(id)
 	return nil
+}
+
+// onlyUUID returns a text that is a UUID in its usual form, and "" for any other.
+func onlyUUID(text string) string {
+	const form = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+	if len(text) != len(form) {
+		return ""
+	}
+	for i := range form {
+		hex := text[i] >= '0' && text[i] <= '9' || text[i] >= 'a' && text[i] <= 'f' || text[i] >= 'A' && text[i] <= 'F'
+		if form[i] == 'x' && !hex || form[i] == '-' && text[i] != '-' {
+			return ""
+		}
+	}
+	return strings.ToLower(text)
 }
 
 // transactionSection returns the file's copy of the transaction. A large one stands in a file of its own alone.

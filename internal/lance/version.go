@@ -60,4 +60,33 @@ type Version struct {
 	Digest    Digest
 	Timestamp time.Time // millisecond precision
 	Metadata  map[string]string
+	// Summary is nil where the row was written by a release that kept none.
+	Summary *VersionSummary
+}
+
+// VersionSummary is what a manifest says in numbers, kept with the version so that nobody has to read the manifest for them.
+type VersionSummary struct {
+	Rows          int64 // that a reader sees; -1 where the manifest does not tell
+	DeletedRows   int64
+	Fragments     int64
+	DataFiles     int64
+	DeletionFiles int64
+	DataBytes     int64 // of the data files, as far as the manifest has their sizes
+	ReaderFlags   FeatureFlags
+	// Schema is Manifest.Schema: versions with the same one have the same schema, with its metadata, and the same table metadata.
+	Schema Digest
+	// TransactionUUID is the writer's own name for the change that made the version, "" where the manifest does not tell.
+	TransactionUUID string
+}
+
+// Summary returns what is kept of a manifest with its version.
+func (m Manifest) Summary() *VersionSummary {
+	s := &VersionSummary{
+		Rows: m.Rows(), DeletedRows: m.DeletedRows, Fragments: int64(m.Fragments), DataFiles: int64(m.DataFiles), DeletionFiles: int64(m.DeletionFiles),
+		DataBytes: m.DataBytes, ReaderFlags: m.ReaderFlags, Schema: m.Schema, TransactionUUID: m.TransactionUUID,
+	}
+	if m.RowsUnknown {
+		s.Rows = -1
+	}
+	return s
 }

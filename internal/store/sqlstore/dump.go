@@ -75,6 +75,8 @@ func dumpTables() []dumpTable {
 		{"versions", 3, []dumpColumn{
 			{"table_id", integerColumn}, {"branch", textColumn}, {"version", integerColumn}, {"state", integerColumn}, {"origin", integerColumn}, {"txn", textColumn},
 			{"scheme", integerColumn}, {"staged", textColumn}, {"size", integerColumn}, {"e_tag", textColumn}, {"digest", blobColumn}, {"ts", integerColumn}, {"metadata", textColumn},
+			{"live_rows", integerColumn}, {"deleted_rows", integerColumn}, {"fragments", integerColumn}, {"data_files", integerColumn}, {"deletion_files", integerColumn},
+			{"data_bytes", integerColumn}, {"reader_flags", integerColumn}, {"schema_digest", textColumn}, {"change_uuid", textColumn},
 		}},
 		{"transactions", 1, []dumpColumn{
 			{"id", textColumn}, {"state", integerColumn}, {"principal", textColumn}, {"created_at", integerColumn}, {"resolved_at", integerColumn}, {"context", textColumn},

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"encoding/hex"
 	"fmt"
 	"math"
 
@@ -8,7 +9,8 @@ import (
 	"github.com/lancerest/lancerest/internal/store"
 )
 
-const versionColumns = `table_id, branch, version, state, origin, txn, scheme, staged, size, e_tag, digest, ts, metadata`
+const versionColumns = `table_id, branch, version, state, origin, txn, scheme, staged, size, e_tag, digest, ts, metadata, ` +
+	`live_rows, deleted_rows, fragments, data_files, deletion_files, data_bytes, reader_flags, schema_digest, change_uuid`
 
 const (
 	versionInSlot = `
@@ -50,7 +52,7 @@ SELECT branch FROM b WHERE branch IS NOT NULL`
 
 	insertVersion = `
 INSERT INTO versions (` + versionColumns + `)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
 ON CONFLICT DO NOTHING`
 
 	deleteSlot = `DELETE FROM versions WHERE table_id = $1 AND branch = $2 AND version = $3`
@@ -207,10 +209,10 @@ func (t *tx) insertVersions(versions []lance.Version) ([]int64, error) {
 		if err != nil {
 			return nil, fmt.Errorf("insert version %d of table %d: %w", v.Number, v.Chain.Table, err)
 		}
-		args[i] = []any{
+		args[i] = append([]any{
 			int64(v.Chain.Table), string(v.Chain.Branch), int64(v.Number), int64(v.State), int64(v.Origin), string(v.Transaction),
 			int64(v.Scheme), v.Staged, v.Size, v.ETag, v.Digest[:], encodeTime(v.Timestamp), metadata,
-		}
+		}, summaryArgs(v.Summary)...)
 	}
 	changed, err := t.exec(insertVersion, args)
 	if err != nil {
@@ -320,6 +322,38 @@ func scanVersion(r row) (lance.Version, error) {
 		return v, fmt.Errorf("version %d of table %d has a digest of %d bytes", v.Number, v.Chain.Table, n)
 	}
 	var err error
-	v.Metadata, err = decodeMap(r.Text(12))
+	if v.Metadata, err = decodeMap(r.Text(12)); err == nil {
+		v.Summary, err = scanSummary(r)
+	}
 	return v, err
+}
+
+// summaryColumn is where the columns of the summary begin among versionColumns.
+const summaryColumn = 13
+
+func summaryArgs(s *lance.VersionSummary) []any {
+	if s == nil {
+		return []any{int64(-1), int64(-1), int64(-1), int64(-1), int64(-1), int64(-1), int64(-1), "", ""}
+	}
+	return []any{
+		s.Rows, s.DeletedRows, s.Fragments, s.DataFiles, s.DeletionFiles, s.DataBytes, int64(s.ReaderFlags),
+		hex.EncodeToString(s.Schema[:]), s.TransactionUUID,
+	}
+}
+
+// scanSummary returns nil where the row has none.
+func scanSummary(r row) (*lance.VersionSummary, error) {
+	const c = summaryColumn
+	digest := r.Text(c + 7)
+	if digest == "" {
+		return nil, nil
+	}
+	s := &lance.VersionSummary{
+		Rows: r.Int(c), DeletedRows: r.Int(c + 1), Fragments: r.Int(c + 2), DataFiles: r.Int(c + 3), DeletionFiles: r.Int(c + 4),
+		DataBytes: r.Int(c + 5), ReaderFlags: lance.FeatureFlags(r.Int(c + 6)), TransactionUUID: r.Text(c + 8),
+	}
+	if n, err := hex.Decode(s.Schema[:], []byte(digest)); err != nil || n != len(s.Schema) {
+		return nil, fmt.Errorf("a version has %q for the digest of its schema", digest)
+	}
+	return s, nil
 }

@@ -206,6 +206,10 @@ func version(chain lance.Chain, number lance.VersionNumber, state lance.VersionS
 		ETag:        fmt.Sprintf("etag-%d", number),
 		Timestamp:   time.UnixMilli(1_750_000_000_000 + int64(number)).UTC(),
 		Metadata:    map[string]string{"k": "v", "quote": `"`},
+		Summary: &lance.VersionSummary{
+			Rows: int64(number) * 7, DeletedRows: 1, Fragments: 2, DataFiles: 3, DeletionFiles: 4, DataBytes: 1 << 50, ReaderFlags: 1<<63 | 1,
+			Schema: lance.Digest{byte(number), 31: 9}, TransactionUUID: fmt.Sprintf("change-%d", number),
+		},
 	}
 	v.Digest[0], v.Digest[31] = byte(number), 1
 	return v
