@@ -188,6 +188,7 @@ func (c *Catalog) inspectOne(ctx context.Context, cp chainPlace, info objstore.I
 		Slot:  lance.Slot{Chain: cp.chain, Number: v},
 		State: lance.VersionCommitted, Origin: lance.OriginStorage, Scheme: scheme,
 		Size: info.Size, ETag: info.ETag, Digest: sha256.Sum256(data), Timestamp: m.Timestamp.UTC().Truncate(time.Millisecond),
+		Summary: m.Summary(),
 	}}, nil
 }
 

@@ -58,6 +58,7 @@ type work struct {
 	data     []byte // what to publish; nil where it is too large to keep
 	digest   lance.Digest
 	size     int64
+	summary  *lance.VersionSummary
 }
 
 // outcome is what a commit came to; results stand in the order of its steps.

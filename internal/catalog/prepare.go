@@ -177,6 +177,7 @@ func (w *work) publishable(ctx context.Context, data []byte, limit int64) ([]byt
 		return nil, api.Errorf(api.CodeInvalidInput, "is of version %d, not of version %d", m.Version, want), nil
 	}
 	if !w.attach {
+		w.summary = m.Summary()
 		return data, nil, nil
 	}
 	if w.between, err = w.place.detachedBelow(ctx, w.branch, m, w.after, limit); err != nil {
@@ -193,6 +194,10 @@ func (w *work) publishable(ctx context.Context, data []byte, limit int64) ([]byt
 	case err != nil:
 		return nil, api.Errorf(api.CodeInvalidTableState, "cannot be attached as version %d: %v", w.version, err), nil
 	}
+	if m, err = lance.ReadManifest(attached); err != nil {
+		return nil, nil, fmt.Errorf("read what was made of %s: %w", w.staged, err)
+	}
+	w.summary = m.Summary()
 	return attached, nil, nil
 }
 

@@ -387,7 +387,7 @@ func (j *judge) insert(t *lance.Transaction) error {
 	for i, w := range j.creates {
 		rows[i] = lance.Version{
 			Slot: w.slot, State: lance.VersionPending, Origin: lance.OriginCatalog, Transaction: t.ID, Scheme: w.scheme,
-			Staged: w.staged, Size: w.size, Digest: w.digest, Timestamp: t.CreatedAt, Metadata: w.metadata,
+			Staged: w.staged, Size: w.size, Digest: w.digest, Timestamp: t.CreatedAt, Metadata: w.metadata, Summary: w.summary,
 		}
 	}
 	if err := j.tx.InsertVersions(rows); err != nil {
