@@ -193,10 +193,13 @@ func (a *App) open(ctx context.Context) error {
 	})
 	a.catalog, err = catalog.New(ctx, catalog.Options{
 		Store: state, Roots: a.rootsOn(objects), Notify: a.notify, Wake: a.runner.Wake,
-		MaxBatch: a.config.MaxBatch, StagedKeep: a.config.StagedKeep,
+		MaxBatch: a.config.MaxBatch, StagedKeep: a.config.StagedKeep, KeepUnsynced: !onPostgres(a.config),
 	})
 	if err != nil {
 		return err
+	}
+	if n, err := a.catalog.RestoreUnsynced(ctx); err != nil {
+		return fmt.Errorf("after writing %d manifests again that storage had lost: %w", n, err)
 	}
 	if a.config.Traces != "" {
 		a.traces, err = telemetry.NewTraces(ctx, telemetry.TraceOptions{Endpoint: a.config.Traces, Version: a.config.Version, Report: a.tracesReport})
@@ -295,7 +298,7 @@ func (a *App) rootsOn(objects objstore.Store) []catalog.Root {
 // notify logs what happened to tables without anybody asking for it.
 func (a *App) notify(ctx context.Context, e catalog.Event) {
 	level := slog.LevelInfo
-	if e.Kind == catalog.EventAborted || e.Kind == catalog.EventZombie || e.Kind == catalog.EventSkipped {
+	if e.Kind == catalog.EventAborted || e.Kind == catalog.EventZombie || e.Kind == catalog.EventSkipped || e.Kind == catalog.EventRestored || e.Kind == catalog.EventUnsynced {
 		level = slog.LevelWarn
 	}
 	a.config.Logger.LogAttrs(ctx, level, string(e.Kind), slog.String("table", e.Table), slog.Int64("version", int64(e.Version)),

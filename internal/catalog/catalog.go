@@ -39,6 +39,9 @@ type Options struct {
 	CommitTimeout time.Duration
 	// StagedKeep is how long a staged manifest outlives the commit that published it (default 10 s; C10).
 	StagedKeep time.Duration
+	// KeepUnsynced says that the state lies on one machine with the storage and is durable in every commit: it then keeps manifests that
+	// an objstore.Lazy has put soon until they are synced, and RestoreUnsynced must be called before serving.
+	KeepUnsynced bool
 }
 
 // Event is something that happened to a table without anybody asking for it.
@@ -61,6 +64,9 @@ const (
 	EventPruned  EventKind = "pruned"  // a version whose manifest a client's cleanup removed
 	EventZombie  EventKind = "removed" // the content of an aborted transaction, met in a slot and removed (C10)
 	EventSkipped EventKind = "skipped" // an object under a manifest's name that cannot be adopted
+	// A manifest that a power failure took away or damaged, and that is whole again; storage that failed to make manifests durable.
+	EventRestored EventKind = "restored"
+	EventUnsynced EventKind = "unsynced"
 )
 
 // Counters count since the start of the process.
@@ -83,7 +89,9 @@ type Catalog struct {
 	active map[lance.TransactionID]chan struct{} // transactions being finished in this process; closed when done
 	closed bool
 
-	staged *stagedCleaner
+	staged  *stagedCleaner
+	syncer  *manifestSyncer
+	started time.Time
 }
 
 // New opens a catalog on a state that has been migrated. It makes the catalog's secret on first use, and marks the roots that it has
@@ -103,7 +111,7 @@ func New(ctx context.Context, opts Options) (*Catalog, error) {
 	if opts.Wake == nil {
 		opts.Wake = func() {}
 	}
-	c := &Catalog{opts: opts, store: opts.Store, active: map[lance.TransactionID]chan struct{}{}}
+	c := &Catalog{opts: opts, store: opts.Store, started: time.Now(), active: map[lance.TransactionID]chan struct{}{}}
 	secret, err := c.loadSecret(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load the catalog's secret: %w", err)
@@ -113,6 +121,9 @@ func New(ctx context.Context, opts Options) (*Catalog, error) {
 		return nil, err
 	}
 	c.staged = newStagedCleaner(opts.StagedKeep)
+	c.syncer = &manifestSyncer{sync: c.syncManifests, stop: make(chan struct{}), failed: func(err error) {
+		c.opts.Notify(context.Background(), Event{Kind: EventUnsynced, Detail: err.Error()})
+	}}
 	return c, nil
 }
 
@@ -137,7 +148,8 @@ func (c *Catalog) PingStorage(ctx context.Context) error {
 	return nil
 }
 
-// Close waits until commits in flight have ended, or ctx ends, and removes the staged manifests that are due. It may be called twice.
+// Close waits until commits in flight have ended, or ctx ends, removes the staged manifests that are due, and
+// has storage make durable what the state still keeps for it. It may be called twice.
 func (c *Catalog) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -153,6 +165,7 @@ func (c *Catalog) Close(ctx context.Context) error {
 		return fmt.Errorf("wait for commits in flight: %w", ctx.Err())
 	}
 	c.staged.close(ctx)
+	c.syncer.close(ctx)
 	return nil
 }
 

@@ -23,6 +23,7 @@ type effects struct {
 	refusal  *api.Error
 	counted  bool
 	queued   bool // jobs were added
+	unsynced bool // manifests were kept
 }
 
 // finished is the end that the effects bring about.
@@ -61,6 +62,9 @@ func (e *effects) run(done []published) error {
 		}
 	}
 	if err := flush(); err != nil {
+		return err
+	}
+	if err := e.keepUnsynced(done); err != nil {
 		return err
 	}
 	return e.readBack()

@@ -16,7 +16,8 @@ import (
 
 // published is what came of publishing one entry.
 type published struct {
-	info objstore.Info
+	info     objstore.Info
+	unsynced []byte // the manifest, where the state has to keep it until storage has made it durable
 	// foreign says that other bytes stand under the final name, or that the staged manifest is gone before its bytes were
 	// published: the transaction cannot be completed (C10).
 	foreign bool
@@ -92,9 +93,9 @@ func (c *Catalog) publishOne(ctx context.Context, e lance.Entry, data []byte) (p
 				return there, err
 			}
 		}
-		info, err := p.objects.PutIfAbsent(ctx, final, data)
+		put, err := c.put(ctx, p, final, data)
 		if err == nil {
-			return published{info: info}, nil
+			return put, nil
 		}
 		if !errors.Is(err, objstore.ErrExists) {
 			return published{}, err
@@ -119,7 +120,15 @@ func (c *Catalog) settled(ctx context.Context, p place, final string, e lance.En
 	}
 	digest := lance.Digest(sha256.Sum256(there))
 	if hexDigest(digest) == e.Digest {
-		return published{info: info}, true, nil
+		own, err := c.secure(ctx, p, published{info: info}, there)
+		return own, err == nil, err
+	}
+	if c.damaged(p, info, there) {
+		err := p.objects.DeleteIf(ctx, info.Key, info.ETag)
+		if errors.Is(err, objstore.ErrChanged) {
+			err = nil
+		}
+		return published{}, false, err
 	}
 	zombie, err := c.removeAborted(ctx, p, info, store.Content{Slot: slotOf(e), Digest: digest})
 	if err != nil || zombie {

@@ -111,6 +111,9 @@ func (c *Catalog) resolve(ctx context.Context, t *lance.Transaction, done []publ
 		return nil, nil, fmt.Errorf("resolve transaction %s: %w", t.ID, err)
 	}
 	c.wake(e.queued)
+	if e.unsynced {
+		c.syncer.later()
+	}
 	return e.finished(), nil, nil
 }
 

@@ -1,7 +1,9 @@
 package objtest
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/lancerest/lancerest/internal/objstore"
@@ -26,7 +28,7 @@ func NewVolatile(inner objstore.Store) *Volatile {
 // PutSoon implements objstore.Lazy.
 func (v *Volatile) PutSoon(ctx context.Context, key string, data []byte) (objstore.Info, error) {
 	info, err := v.Store.PutIfAbsent(ctx, key, data)
-	if err == nil {
+	if !errors.Is(err, objstore.ErrExists) { // also where the answer was lost: the object may be there
 		v.mu.Lock()
 		v.unsynced[key] = data
 		v.mu.Unlock()
@@ -68,19 +70,25 @@ type Damage int
 // Gone takes an object away.
 const Gone Damage = -1
 
-// FailPower damages every object that was put soon and not synced, and returns their keys.
-func (v *Volatile) FailPower(ctx context.Context, damage Damage) ([]string, error) {
+// FailPower damages every object that was put soon and not synced, and returns their keys. left is the storage as it is after the failure,
+// which v's own may no longer be able to reach.
+func (v *Volatile) FailPower(ctx context.Context, left objstore.Store, damage Damage) ([]string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var keys []string
 	for key, data := range v.unsynced {
-		if err := v.Store.Delete(ctx, key); err != nil {
-			return nil, err
+		there, _, err := left.Get(ctx, key, 0)
+		if errors.Is(err, objstore.ErrNotFound) || err == nil && !bytes.Equal(there, data) {
+			continue // it was never put, or removed, or is another's
 		}
-		if damage != Gone {
-			if _, err := v.Store.PutIfAbsent(ctx, key, data[:min(int(damage), len(data))]); err != nil {
-				return nil, err
-			}
+		if err == nil {
+			err = left.Delete(ctx, key)
+		}
+		if err == nil && damage != Gone {
+			_, err = left.PutIfAbsent(ctx, key, data[:min(int(damage), len(data))])
+		}
+		if err != nil {
+			return nil, err
 		}
 		keys = append(keys, key)
 	}

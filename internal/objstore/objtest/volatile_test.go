@@ -24,7 +24,8 @@ func TestVolatileLosesWhatWasNotSynced(t *testing.T) {
 		{0, []string{"t/put", "t/restored", "t/soon", "t/synced"}},
 		{3, []string{"t/put", "t/restored", "t/soon", "t/synced"}},
 	} {
-		v := objtest.NewVolatile(mem.New())
+		inner := mem.New()
+		v := objtest.NewVolatile(inner)
 		soon := func(key string) {
 			t.Helper()
 			if _, err := v.PutSoon(t.Context(), key, []byte("whole")); err != nil {
@@ -43,7 +44,7 @@ func TestVolatileLosesWhatWasNotSynced(t *testing.T) {
 		if _, err := v.PutIfAbsent(t.Context(), "t/put", []byte("whole")); err != nil {
 			t.Fatalf("PutIfAbsent = %v, want nil", err)
 		}
-		keys, err := v.FailPower(t.Context(), c.damage)
+		keys, err := v.FailPower(t.Context(), inner, c.damage)
 		if err != nil || len(keys) != 1 || keys[0] != "t/soon" {
 			t.Fatalf("FailPower = %q, %v, want only t/soon", keys, err)
 		}
