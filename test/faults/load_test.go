@@ -163,6 +163,12 @@ func soak(t *testing.T) (rounds int, until time.Time) {
 // TestKillUnderLoad kills the server at random moments under load, again and again on the same data.
 func TestKillUnderLoad(t *testing.T) {
 	t.Parallel()
+	killUnderLoad(t, func(string) {})
+}
+
+// killUnderLoad kills servers, and each time lets something happen to what is left in the data directory before the next one starts.
+func killUnderLoad(t *testing.T, then func(data string)) {
+	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -175,6 +181,7 @@ func TestKillUnderLoad(t *testing.T) {
 			time.Sleep(time.Duration(20+rnd.IntN(300)) * time.Millisecond) // a moment by chance, whatever is under way
 			p.kill(t)
 		})
+		then(data)
 		p = start(t, data)
 		for _, x := range all {
 			x.settle(t, p)
