@@ -30,6 +30,7 @@ type Vending struct {
 	ExternalID    Secret   `toml:"external_id" for:"s3" help:"External id that the role's trust policy asks for."`
 	SessionName   string   `toml:"session_name" for:"s3" help:"Name of the sessions in the provider's logs. The default is lancerest."`
 	STSEndpoint   string   `toml:"sts_endpoint" for:"s3" help:"URL of the token service. The default is the endpoint, unless that is Amazon's or there is none: then Amazon's in the region."`
+	KMSKeyARN     string   `toml:"kms_key_arn" for:"s3" help:"Key of AWS KMS that the bucket's objects are encrypted with, if any: vended keys must be allowed to use it."`
 	ContainerWide bool     `toml:"container_wide" for:"az" help:"Whether keys may reach the whole container where the account has no directories (a flat one). The default is false: then mode vend refuses to start there."`
 }
 

@@ -29,8 +29,10 @@ type World struct {
 	// Unreached says why keys for a directory whose name holds what policies read as a pattern do nothing on this server, not even in that
 	// directory. Where it is empty they must.
 	Unreached string
-	// Brief makes keys that end within seconds. It is nil, with the reason in NotBrief, where no such keys can be had.
-	Brief    access.Vendor
+	// CaseBlind says why keys for a directory may reach another whose name differs in the case of letters alone. Where it is empty they must not.
+	CaseBlind string
+	// Brief returns a world whose vendor makes keys that end within seconds. It is nil, with the reason in NotBrief, where there is none.
+	Brief    func(t *testing.T) World
 	NotBrief string
 }
 
@@ -151,7 +153,10 @@ func read(t *testing.T, w World) {
 }
 
 func neighbours(t *testing.T, w World) {
-	dirs := []string{"t2", "t.lance", "t-", "T", "other", "xt"}
+	dirs := []string{"t2", "t.lance", "t-", "other", "xt"}
+	if w.CaseBlind == "" {
+		dirs = append(dirs, "T")
+	}
 	for _, dir := range dirs {
 		w.put(t, dir+"/data/1")
 	}
@@ -231,8 +236,9 @@ func ended(t *testing.T, w World) {
 		t.Logf("not tried: %s", w.NotBrief)
 		return
 	}
+	w = w.Brief(t)
 	w.put(t, "t/data/1")
-	keys, err := w.Brief.Vend(t.Context(), w.dir(t, "t"), access.ReadWrite)
+	keys, err := w.Vendor.Vend(t.Context(), w.dir(t, "t"), access.ReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,31 +9,25 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/lancerest/lancerest/internal/access"
 )
 
-// Options say whose keys are used, and how. What is left out comes from the provider's usual places: the environment, profiles, the
-// machine's role.
+// Options say how a bucket is reached, as the storage itself reaches it, and how keys for it are made.
 type Options struct {
-	Bucket    string
-	Endpoint  string // of S3; "" for Amazon's, or the environment's
-	Region    string
-	PathStyle *bool // default: true with an endpoint, else false
-	Profile   string
-
-	AccessKeyID, SecretAccessKey, SessionToken string
-
-	Vend Vending // the zero value: no keys are vended
+	Bucket      string
+	Endpoint    string // of S3; "" for Amazon's
+	Region      string
+	PathStyle   bool
+	Credentials sdk.CredentialsProvider // the operator's own
+	Vend        Vending                 // the zero value: no keys are vended
 }
 
 // Vending says how temporary keys are made.
@@ -41,83 +35,46 @@ type Vending struct {
 	RoleARN     string
 	ExternalID  string
 	SessionName string // default lancerest
-	Endpoint    string // of STS; default: that of S3 unless it is Amazon's, then Amazon's or the environment's
-	KMSKeyARN   string // key that the bucket's objects are encrypted with, if any
-	Duration    time.Duration
+	// Endpoint of STS. The default is AWS_ENDPOINT_URL_STS, or that of S3 unless it is Amazon's, or Amazon's in the region.
+	Endpoint  string
+	KMSKeyARN string // key that the bucket's objects are encrypted with, if any
+	Duration  time.Duration
 }
 
 // Provider knows one bucket. It is safe for concurrent use.
 type Provider struct {
-	opts      Options
-	config    sdk.Config
-	endpoint  string // "" for Amazon's
-	pathStyle bool
-	sts       *sts.Client
+	opts Options
+	sts  *sts.Client // nil where no keys are vended
 }
 
 // The shortest life that Amazon's token service gives keys.
 const amazonLeast = 15 * time.Minute
 
-// ownWindow is how long before their end the operator's own temporary keys are asked for anew, so that clients are not given keys that are
-// about to end.
-const ownWindow = 2 * access.DefaultMinLife
-
-// New looks up what the options leave out. It speaks to no server; the error says what is missing.
-func New(ctx context.Context, opts Options) (*Provider, error) {
-	load := []func(*config.LoadOptions) error{
-		config.WithCredentialsCacheOptions(func(o *sdk.CredentialsCacheOptions) { o.ExpiryWindow = ownWindow }),
-	}
-	if opts.Region != "" {
-		load = append(load, config.WithRegion(opts.Region))
-	}
-	if opts.Profile != "" {
-		load = append(load, config.WithSharedConfigProfile(opts.Profile))
-	}
-	if opts.AccessKeyID != "" {
-		load = append(load, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(opts.AccessKeyID, opts.SecretAccessKey, opts.SessionToken)))
-	}
-	loaded, err := config.LoadDefaultConfig(ctx, load...)
-	if err != nil {
-		return nil, fmt.Errorf("read the configuration of AWS: %w", err)
-	}
-	p := &Provider{opts: opts, config: loaded, endpoint: opts.Endpoint}
-	if p.endpoint == "" {
-		p.endpoint = sdk.ToString(s3.NewFromConfig(loaded).Options().BaseEndpoint)
-	}
-	if p.config.Region == "" {
-		if p.endpoint == "" || amazon(p.endpoint) {
-			return nil, fmt.Errorf("bucket %s: its region is not known: give region, or AWS_REGION", opts.Bucket)
-		}
-		p.config.Region = "us-east-1"
-	}
-	p.pathStyle = p.endpoint != ""
-	if opts.PathStyle != nil {
-		p.pathStyle = *opts.PathStyle
-	}
-	return p, p.openSTS()
-}
-
-// openSTS makes the client of the token service, if keys are to be vended.
-func (p *Provider) openSTS() error {
+// New returns a provider. It speaks to no server; the error says what is wrong with the options.
+func New(opts Options) (*Provider, error) {
+	p := &Provider{opts: opts}
 	v := &p.opts.Vend
-	if v.RoleARN == "" {
-		return nil
+	if *v == (Vending{}) {
+		return p, nil
 	}
 	if v.SessionName == "" {
 		v.SessionName = "lancerest"
 	}
-	if v.Endpoint == "" && p.opts.Endpoint != "" && !amazon(p.opts.Endpoint) {
-		v.Endpoint = p.opts.Endpoint
+	if v.Endpoint == "" {
+		v.Endpoint = os.Getenv("AWS_ENDPOINT_URL_STS")
 	}
-	p.sts = sts.NewFromConfig(p.config, func(o *sts.Options) {
-		if v.Endpoint != "" {
-			o.BaseEndpoint = &v.Endpoint
-		}
-	})
-	if at := sdk.ToString(p.sts.Options().BaseEndpoint); v.Duration < amazonLeast && (at == "" || amazon(at)) {
-		return fmt.Errorf("keys are to live for %s: Amazon's token service gives them %s at least", v.Duration, amazonLeast)
+	if v.Endpoint == "" && !amazon(opts.Endpoint) {
+		v.Endpoint = opts.Endpoint
 	}
-	return nil
+	if v.Duration < amazonLeast && (v.Endpoint == "" || amazon(v.Endpoint)) {
+		return nil, fmt.Errorf("bucket %s: keys are to live for %s, and Amazon's token service gives them %s at least", opts.Bucket, v.Duration, amazonLeast)
+	}
+	o := sts.Options{Region: opts.Region, Credentials: opts.Credentials}
+	if v.Endpoint != "" {
+		o.BaseEndpoint = &v.Endpoint
+	}
+	p.sts = sts.New(o)
+	return p, nil
 }
 
 // amazon reports whether an endpoint is one of Amazon's own.
@@ -133,16 +90,12 @@ func amazon(endpoint string) bool {
 // Settings are what clients need beside keys, under the names that Lance's object store reads. With the bucket in the host name that
 // store takes an endpoint as the bucket's own.
 func (p *Provider) Settings() map[string]string {
-	s := map[string]string{"aws_region": p.config.Region}
-	dotted := strings.Contains(p.opts.Bucket, ".") // no certificate is for such a host name
-	virtual := !p.pathStyle && (p.endpoint != "" || !dotted)
-	s["aws_virtual_hosted_style_request"] = strconv.FormatBool(virtual)
-	if p.endpoint == "" {
+	s := map[string]string{"aws_region": p.opts.Region, "aws_virtual_hosted_style_request": strconv.FormatBool(!p.opts.PathStyle)}
+	if p.opts.Endpoint == "" {
 		return s
 	}
-	endpoint := strings.TrimRight(p.endpoint, "/")
-	if virtual {
-		scheme, host, _ := strings.Cut(endpoint, "://")
+	endpoint := strings.TrimRight(p.opts.Endpoint, "/")
+	if scheme, host, ok := strings.Cut(endpoint, "://"); ok && !p.opts.PathStyle {
 		endpoint = scheme + "://" + p.opts.Bucket + "." + host
 	}
 	s["aws_endpoint"] = endpoint
@@ -154,10 +107,10 @@ func (p *Provider) Settings() map[string]string {
 
 // Own returns the operator's own keys. ErrRefused where there are none, ErrUnavailable where whoever has them does not answer.
 func (p *Provider) Own(ctx context.Context) (access.Keys, error) {
-	if p.config.Credentials == nil {
+	if p.opts.Credentials == nil {
 		return access.Keys{}, fmt.Errorf("%w: there are no keys of AWS", access.ErrRefused)
 	}
-	c, err := p.config.Credentials.Retrieve(ctx)
+	c, err := p.opts.Credentials.Retrieve(ctx)
 	if err != nil {
 		return access.Keys{}, translate(ctx, err)
 	}

@@ -35,6 +35,7 @@ const (
 const (
 	bucketVariable = "LANCEREST_TEST_S3_BUCKET"
 	roleVariable   = "LANCEREST_TEST_STS_ROLE"
+	lifeVariable   = "LANCEREST_TEST_STS_SESSION"
 	binaryVariable = "LANCEREST_WEED"
 )
 
@@ -46,10 +47,13 @@ type Server struct {
 	AccessKey string
 	SecretKey string
 	Role      string // the ARN of a role that AssumeRole takes and that may do everything
-	prefixes  atomic.Int64
-	dir       string
-	ports     []int
-	process   *proctest.Process // nil where another process started it
+	// Session bounds how long the keys of AssumeRole live, whatever is asked for: 12 hours, or what Brief and LANCEREST_TEST_STS_SESSION say.
+	// A request must ask for 15 minutes at least.
+	Session  time.Duration
+	prefixes atomic.Int64
+	dir      string
+	ports    []int
+	process  *proctest.Process // nil where another process started it
 }
 
 // Start starts a server that ends with t, and with this process. It ends t if it cannot.
@@ -67,13 +71,39 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
+// Brief is Start with keys of AssumeRole that live for the given time at most, so that a test can wait for their end.
+func Brief(t testing.TB, session time.Duration) *Server {
+	t.Helper()
+	s, err := open(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("stop the S3 server: %v", err)
+		}
+	})
+	return s
+}
+
 // Open is Start for what is no test: whoever calls it calls Close.
 func Open(ctx context.Context) (*Server, error) {
+	session := 12 * time.Hour
+	if text := os.Getenv(lifeVariable); text != "" {
+		var err error
+		if session, err = time.ParseDuration(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", lifeVariable, err)
+		}
+	}
+	return open(ctx, session)
+}
+
+func open(ctx context.Context, session time.Duration) (*Server, error) {
 	weed, err := binary()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Region: region, Bucket: bucket, AccessKey: accessKey, SecretKey: secretKey, Role: role}
+	s := &Server{Region: region, Bucket: bucket, AccessKey: accessKey, SecretKey: secretKey, Role: role, Session: session}
 	if s.dir, err = os.MkdirTemp("", "lancerest-s3-"); err != nil {
 		return nil, err
 	}
@@ -187,7 +217,7 @@ func (s *Server) file(name string) string { return filepath.Join(s.dir, name) }
 
 // open starts the server and waits until it stores objects. Another process may take a port first: then others are tried.
 func (s *Server) open(ctx context.Context, weed string) error {
-	for name, text := range map[string]string{"s3.json": identities(), "iam.json": iam} {
+	for name, text := range map[string]string{"s3.json": identities(), "iam.json": iam(s.Session)} {
 		if err := os.WriteFile(s.file(name), []byte(text), 0o600); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package s3test
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -15,14 +16,16 @@ func identities() string {
 }
 
 // iam sets STS up: a role that anybody with keys may assume and that may do everything, so that the policy of a session alone decides.
-const iam = `{
- "sts": {"tokenDuration": "1h", "maxSessionLength": "12h", "issuer": "seaweedfs-sts", "signingKey": "bGFuY2VyZXN0LXRlc3Qtc2lnbmluZy1rZXktMzItYnl0ZXM="},
+func iam(session time.Duration) string {
+	return `{
+ "sts": {"tokenDuration": "` + min(session, time.Hour).String() + `", "maxSessionLength": "` + session.String() + `", "issuer": "seaweedfs-sts", "signingKey": "bGFuY2VyZXN0LXRlc3Qtc2lnbmluZy1rZXktMzItYnl0ZXM="},
  "policy": {"defaultEffect": "Deny", "storeType": "memory"},
  "roles": [{"roleName": "vend", "roleArn": "` + role + `", "attachedPolicies": ["AllS3"],
   "trustPolicy": {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": ["sts:AssumeRole"]}]}}],
  "policies": [{"name": "AllS3", "document": {"Version": "2012-10-17",
   "Statement": [{"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*", "arn:aws:s3:::*/*"]}]}}]
 }`
+}
 
 // Client returns a plain client of the server, for what tests do behind the back of the code under test. It does not retry.
 func (s *Server) Client() *s3.Client {
