@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lancerest/lancerest/internal/lockfile"
 	"github.com/lancerest/lancerest/internal/store"
 )
 
@@ -67,7 +68,7 @@ func OpenSQLite(ctx context.Context, o Options) (*SQLite, error) {
 	s := &SQLite{readers: make(chan *sqliteConn, o.Readers), closed: make(chan struct{})}
 	if !o.Beside {
 		var err error
-		if s.lock, err = lockFile(o.Path + ".lock"); err != nil {
+		if s.lock, err = lockfile.Lock(o.Path + lockEnding); err != nil {
 			return nil, fmt.Errorf("lock catalog %s: %w", o.Path, err)
 		}
 	} else if _, err := os.Stat(o.Path); err != nil {
@@ -77,6 +78,18 @@ func OpenSQLite(ctx context.Context, o Options) (*SQLite, error) {
 		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", o.Path, err), s.Close())
 	}
 	return s, nil
+}
+
+// lockEnding makes the name of a catalog's lock from the catalog's.
+const lockEnding = ".lock"
+
+// InUse reports whether a server has the catalog at path open now.
+func InUse(path string) (bool, error) {
+	held, err := lockfile.Held(path + lockEnding)
+	if err != nil {
+		return false, fmt.Errorf("look whether catalog %s is in use: %w", path, err)
+	}
+	return held, nil
 }
 
 func (s *SQLite) open(ctx context.Context, o Options) error {

@@ -63,7 +63,7 @@ func TestOpenRefusesASecondServer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "catalog.db")
 	first := open(t, sqlstore.Options{Path: path})
 	_, err := sqlstore.OpenSQLite(t.Context(), sqlstore.Options{Path: path})
-	want := fmt.Sprintf("lock catalog %[1]s: %[1]s.lock is held by process %d: stop that server or choose another directory: catalog in use", path, os.Getpid())
+	want := fmt.Sprintf("lock catalog %[1]s: %[1]s.lock is held by process %d: stop that server or choose another directory: in use", path, os.Getpid())
 	if err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package sqlstore
+package lockfile
 
 import (
 	"os"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes an exclusive lock that ends with the file's closing, also by a crash. It reports false if another holds it.
-func tryLock(f *os.File) (bool, error) {
+// try takes an exclusive lock that ends with the file's closing, also by a crash. It reports false if another holds it.
+func try(f *os.File) (bool, error) {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if err == unix.EWOULDBLOCK {
 		return false, nil
