@@ -54,6 +54,7 @@ func fill(t *testing.T, s store.Store, count lance.VersionNumber) {
 			tx.RecordAborted("two", []store.Content{{Slot: slot, Digest: lance.Digest{0, 255, 10}, Seen: true}, {Slot: slot}}),
 			tx.InsertJob(store.Job{ID: tx.NewID(), Kind: "k", Payload: `{"a": 1}`, RunAt: at, LastErr: "x"}),
 			tx.InsertMeta("secret", "s3cret"), tx.InsertMeta("root/0", "file:///data"),
+			tx.InsertUnsynced([]store.Unsynced{{ID: tx.NewID(), Slot: slot, Scheme: lance.SchemeV2, Location: "file:///data/t", Data: []byte{0, 255, 10}}}),
 			tx.InsertAnswer(store.Answer{Key: "who/key", Fingerprint: lance.Digest{1}, Status: 200, Body: "{}", CreatedAt: at}),
 		)
 	})

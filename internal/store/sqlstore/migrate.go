@@ -68,8 +68,13 @@ func migrate(c schemaConn, now func() time.Time) error {
 	if err != nil {
 		return err
 	}
+	return migrateTo(c, steps, now)
+}
+
+// migrateTo is migrate for a binary that knows just these steps.
+func migrateTo(c schemaConn, steps []migration, now func() time.Time) error {
 	var at int64
-	err = c.atomically(func() error {
+	err := c.atomically(func() (err error) {
 		if err := c.script(createMigrations); err != nil {
 			return err
 		}

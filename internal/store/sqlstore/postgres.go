@@ -84,6 +84,18 @@ const (
 // if it may lose what it has acknowledged, and if its schema is newer than this binary knows; the error says what to do.
 func OpenPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	o.setDefaults()
+	p, err := newPostgres(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.prepare(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open catalog in %s: %w", p, err), p.Close())
+	}
+	return p, nil
+}
+
+// newPostgres makes the store with its pool, which connects when it is needed.
+func newPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	config, err := o.poolConfig()
 	if err != nil {
 		return nil, err
@@ -94,9 +106,6 @@ func OpenPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	}
 	p := &Postgres{options: o, pool: pool, turns: newTurns(o)}
 	p.life, p.endLife = context.WithCancel(context.Background())
-	if err := p.prepare(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open catalog in %s: %w", p, err), p.Close())
-	}
 	return p, nil
 }
 

@@ -36,6 +36,7 @@ func TestPostgres(t *testing.T) {
 		"one name over three replicas":      oneName,
 		"opposite orders over two replicas": oppositeOrders,
 		"ten replicas migrate together":     migrateTogether,
+		"upgrades from every schema":        upgrades,
 		"open refuses a newer schema":       newerSchema,
 		"open refuses to lose commits":      asynchronousCommit,
 		"open beside":                       openBeside,
@@ -198,6 +199,23 @@ func migrateTogether(t *testing.T, cluster *pgtest.Cluster) {
 		})
 	}
 	wg.Wait()
+}
+
+// upgrades is TestUpgrade in PostgreSQL.
+func upgrades(t *testing.T, cluster *pgtest.Cluster) {
+	for _, f := range fixtures(t) {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			o := sqlstore.PostgresOptions{URL: schema(t, cluster, t.Name())}
+			beside := o
+			beside.Beside = true
+			f.upgrade(t, dialect{
+				leave:  func(old sqlstore.Old) error { return sqlstore.LeavePostgres(t.Context(), o.URL, old) },
+				open:   func() (store.Store, error) { return sqlstore.OpenPostgres(t.Context(), o) },
+				beside: func() (store.Store, error) { return sqlstore.OpenPostgres(t.Context(), beside) },
+			})
+		})
+	}
 }
 
 func newerSchema(t *testing.T, cluster *pgtest.Cluster) {
