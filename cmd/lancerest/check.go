@@ -13,15 +13,16 @@ import (
 type checkCommand struct {
 	Data      string        `help:"Directory of the catalog's state." default:"./lancerest-data" env:"LANCEREST_DATA" placeholder:"DIR"`
 	State     string        `help:"PostgreSQL database that keeps the state, as given to serve." env:"LANCEREST_STATE" placeholder:"postgres://USER:PASSWORD@HOST/DATABASE"`
-	Root      string        `help:"Directory under which tables live; the default is tables inside the data directory." env:"LANCEREST_ROOT" placeholder:"DIR"`
-	Allow     []string      `help:"Further directory in which tables lie; may be repeated." env:"LANCEREST_ALLOW" placeholder:"DIR"`
+	Config    string        `help:"File that says more of roots than flags can, as given to serve." env:"LANCEREST_CONFIG" placeholder:"FILE"`
+	Root      string        `help:"Where new tables go, as given to serve." env:"LANCEREST_ROOT" placeholder:"ROOT"`
+	Allow     []string      `help:"Further root in which tables lie; may be repeated." env:"LANCEREST_ALLOW" placeholder:"ROOT"`
 	Repair    bool          `help:"Mend what can be mended without losing anything; otherwise nothing is changed."`
 	StagedAge time.Duration `help:"Age from which a staged manifest that nobody needs counts as left over." default:"24h"`
 }
 
 // Run compares the catalog with storage, and exits with 1 if anything stays wrong.
 func (k *checkCommand) Run(ctx context.Context) error {
-	sum, err := app.Check(ctx, app.Config{Data: k.Data, State: k.State, Root: k.Root, Allow: k.Allow, Version: version()}, catalog.CheckOptions{
+	sum, err := app.Check(ctx, app.Config{Data: k.Data, State: k.State, ConfigFile: k.Config, Root: k.Root, Allow: k.Allow, Version: version()}, catalog.CheckOptions{
 		Repair: k.Repair, StagedAge: k.StagedAge, Report: report,
 	})
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 )
 
 type serveCommand struct {
-	Data       string        `help:"Directory of the catalog's state (catalog.db) and, unless --root says otherwise, of the tables." default:"./lancerest-data" env:"LANCEREST_DATA"`
-	State      string        `help:"PostgreSQL database (15 or newer) that keeps the state instead of the data directory; any number of servers may share it." env:"LANCEREST_STATE" placeholder:"postgres://USER:PASSWORD@HOST/DATABASE"`
-	Root       string        `help:"Directory under which tables live; the default is tables inside the data directory." env:"LANCEREST_ROOT" placeholder:"DIR"`
-	Allow      []string      `help:"Further directory in which tables may be registered or declared, and those of an earlier --root go on; may be repeated." env:"LANCEREST_ALLOW" placeholder:"DIR"`
+	Data       string `help:"Directory of the catalog's state (catalog.db) and, unless --root says otherwise, of the tables." default:"./lancerest-data" env:"LANCEREST_DATA"`
+	State      string `help:"PostgreSQL database (15 or newer) that keeps the state instead of the data directory; any number of servers may share it." env:"LANCEREST_STATE" placeholder:"postgres://USER:PASSWORD@HOST/DATABASE"`
+	Config     string `help:"File that says more of roots than flags can; see below." env:"LANCEREST_CONFIG" placeholder:"FILE"`
+	roots      `embed:""`
 	Listen     string        `help:"Address to serve on." default:"127.0.0.1:2333" env:"LANCEREST_LISTEN"`
 	Insecure   bool          `help:"Serve on an address that other machines can reach, although there is no authentication." env:"LANCEREST_INSECURE"`
 	LogLevel   string        `help:"What to log: debug, info (a line a request), warn or error." enum:"debug,info,warn,error" default:"info" env:"LANCEREST_LOG_LEVEL"`
@@ -24,6 +24,14 @@ type serveCommand struct {
 	Limits     limits        `embed:"" prefix:"limits-" envprefix:"LANCEREST_LIMITS_"`
 	Pool       statePool     `embed:"" prefix:"state-" envprefix:"LANCEREST_STATE_"`
 	OTLP       otlp          `embed:"" prefix:"otlp-" envprefix:"OTEL_EXPORTER_OTLP_"`
+}
+
+// roots are the flags of where tables live.
+type roots struct {
+	Root        string   `help:"Where new tables go: a directory or a URI such as s3://BUCKET/PREFIX. The default is what --config says, or else tables inside the data directory." env:"LANCEREST_ROOT" placeholder:"ROOT"`
+	Allow       []string `help:"Further root in which tables may be registered or declared, and those of an earlier --root go on; may be repeated." env:"LANCEREST_ALLOW" placeholder:"ROOT"`
+	Credentials string   `help:"What clients are given to reach the tables under --root by themselves: none, client (where storage is, no keys), static (the server's own keys) or vend (temporary keys for one table). The default is what --config says, or client for an object store." enum:",none,client,static,vend" default:"" env:"LANCEREST_CREDENTIALS"`
+	STSRoleARN  string   `help:"Role that is assumed for the keys of --credentials vend, which it implies." name:"sts-role-arn" env:"LANCEREST_STS_ROLE_ARN" placeholder:"ARN"`
 }
 
 // statePool are the flags of the database of the state.
@@ -60,7 +68,7 @@ func (s *serveCommand) Validate() error {
 // config is the server that the flags describe.
 func (s *serveCommand) config() app.Config {
 	c := app.Config{
-		Data: s.Data, State: s.State, Root: s.Root, Allow: s.Allow, Listen: s.Listen, Insecure: s.Insecure, Version: version(), StagedKeep: s.StagedKeep, Traces: s.OTLP.url(),
+		Data: s.Data, State: s.State, ConfigFile: s.Config, Root: s.Root, Allow: s.Allow, Credentials: s.Credentials, STSRoleARN: s.STSRoleARN, Listen: s.Listen, Insecure: s.Insecure, Version: version(), StagedKeep: s.StagedKeep, Traces: s.OTLP.url(),
 	}
 	c.StatePool = app.StatePool{
 		MaxConns: s.Pool.Connections, StatementTimeout: s.Pool.StatementTimeout, LockTimeout: s.Pool.LockTimeout, SlowStatement: s.Pool.SlowStatement,

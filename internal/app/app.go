@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/config"
 	"github.com/lancerest/lancerest/internal/httpapi"
 	"github.com/lancerest/lancerest/internal/jobs"
 	"github.com/lancerest/lancerest/internal/lance"
@@ -34,10 +35,15 @@ type Config struct {
 	State string
 	// StatePool says how that database is used; zero values mean its defaults.
 	StatePool StatePool
-	// Root is the directory under which tables live (default Data/tables). It is made if missing.
+	// ConfigFile names a file that says more of roots than Root and Allow can (package config); these win over it.
+	ConfigFile string
+	// Root is where new tables go: a directory, which is made if missing, or a URI. The default is what ConfigFile says, or else Data/tables.
 	Root string
-	// Allow are further directories in which tables may live: those to register, and those of a root that was used before.
+	// Allow are further places in which tables may live: those to register, and those of a root that was used before.
 	Allow []string
+	// Credentials is what clients of the tables under Root are given (none, static, vend or client), and STSRoleARN the role that is assumed
+	// for vended keys.
+	Credentials, STSRoleARN string
 	// Listen is the address to serve on (default 127.0.0.1:2333; port 0 picks a free one).
 	Listen string
 	// Insecure allows an address that is not loopback although nobody is authenticated.
@@ -80,7 +86,8 @@ const tracesDrain = 5 * time.Second
 // App is a server that has its state open and its address bound. Create it with New, then Run it, then Close it.
 type App struct {
 	config   Config
-	roots    []lance.Location // the first is where new tables go
+	settings []config.Root    // the first is where new tables go
+	roots    []lance.Location // of the settings
 	store    store.Store
 	catalog  *catalog.Catalog
 	runner   *jobs.Runner
@@ -94,12 +101,16 @@ type App struct {
 
 // New opens the state, migrating it if it is older than the binary, and binds the address, so that a port in use is an error
 // here and not a line in the log later. On an error nothing stays open.
-func New(ctx context.Context, config Config) (*App, error) {
-	setDefaults(&config)
-	if err := errors.Join(checkListen(config), checkLimits(config), checkState(config)); err != nil {
+func New(ctx context.Context, c Config) (*App, error) {
+	setDefaults(&c)
+	if err := errors.Join(checkListen(c), checkLimits(c), checkState(c)); err != nil {
 		return nil, err
 	}
-	a := &App{config: config}
+	settings, err := settle(c)
+	if err != nil {
+		return nil, err
+	}
+	a := &App{config: c, settings: settings}
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -119,7 +130,7 @@ func setDefaults(c *Config) {
 	if c.Data == "" {
 		c.Data = "lancerest-data"
 	}
-	if c.Root == "" {
+	if c.Root == "" && c.ConfigFile == "" {
 		c.Root = filepath.Join(c.Data, "tables")
 	}
 	if c.Listen == "" {
@@ -229,7 +240,7 @@ func (a *App) open(ctx context.Context) error {
 // openRoot makes the directories and the root's location, with symbolic links resolved: clients see the same path whichever way
 // the server was told.
 func (a *App) openRoot() error {
-	root, err := localDir(a.config.Root)
+	root, err := localDir(a.settings[0].Location)
 	if err != nil {
 		return err
 	}
@@ -247,10 +258,10 @@ func (a *App) openRoot() error {
 
 // findRoots makes locations of the directories, which must exist.
 func (a *App) findRoots() error {
-	for _, dir := range append([]string{a.config.Root}, a.config.Allow...) {
-		loc, err := rootLocation(dir)
+	for _, r := range a.settings {
+		loc, err := rootLocation(r.Location)
 		if err != nil {
-			return fmt.Errorf("root %q: %w", dir, err)
+			return fmt.Errorf("root %q: %w", r.Location, err)
 		}
 		a.roots = append(a.roots, loc)
 	}

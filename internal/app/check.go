@@ -18,6 +18,10 @@ func Check(ctx context.Context, config Config, opts catalog.CheckOptions) (catal
 	if err := checkState(config); err != nil {
 		return catalog.CheckSummary{}, err
 	}
+	settings, err := settle(config)
+	if err != nil {
+		return catalog.CheckSummary{}, err
+	}
 	state, beside, err := openStateBeside(ctx, config)
 	if err != nil {
 		return catalog.CheckSummary{}, err
@@ -25,7 +29,7 @@ func Check(ctx context.Context, config Config, opts catalog.CheckOptions) (catal
 	if beside {
 		opts.PendingAge = max(opts.PendingAge, besideAge)
 	}
-	a := &App{config: config, store: state}
+	a := &App{config: config, settings: settings, store: state}
 	defer a.Close()
 	if err := a.findRoots(); err != nil {
 		return catalog.CheckSummary{}, err

@@ -14,7 +14,6 @@ type Flags struct {
 	Allow       []string // further roots
 	Credentials string   // mode of the root where new tables go
 	STSRoleARN  string   // role for its keys; makes the mode vend where nothing else is said
-	Fallback    string   // the root where nobody names one
 }
 
 // Combine returns the roots that a file, which may be zero, and flags say, the one where new tables go first. They have been checked.
@@ -34,7 +33,7 @@ func Combine(file File, flags Flags) ([]Root, error) {
 	case file.Default != "":
 		first = add(file.Default)
 	case len(roots) == 0:
-		first = add(flags.Fallback)
+		return nil, errors.New("no root is named, neither by a flag nor by a configuration file")
 	}
 	for _, location := range flags.Allow {
 		add(location)
