@@ -63,6 +63,7 @@ func layers() map[string]layer {
 		"api":                      {},
 		"internal/lance":           {outside: []string{protobuf}},
 		"internal/lance/lancetest": {own: []string{"internal/lance"}, outside: []string{protobuf}},
+		"internal/lance/schema":    {own: []string{"api", "internal/lance"}},
 		// Measuring and testing from outside.
 		"bench":                      {own: []string{"api", "client", "internal/app", "internal/lance", "internal/store"}, outside: []string{uuid, unix, protobuf}},
 		"internal/proctest":          {},

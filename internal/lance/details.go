@@ -16,8 +16,8 @@ type Details struct {
 	Tag            string // a name that old writers gave to the version; those of today are files
 	NextRowID      uint64 // of tables with stable row ids
 	BasePaths      []BasePath
-	// Indices are the segments of the indices, several to an index where rows were added to it.
-	Indices []IndexSegment
+	// Segments are those of all indices; Indices puts them together.
+	Segments []IndexSegment
 }
 
 // BasePath is a place beside the table's own directory where files of a version lie, as those that a shallow clone shares.
@@ -59,7 +59,7 @@ func ReadDetails(data []byte) (Details, error) {
 	}
 	section, _, err := manifestSection(data[:at], message, manifestIndexSection)
 	if err == nil {
-		d.Indices, err = readIndexSection(section)
+		d.Segments, err = readIndexSection(section)
 	}
 	if err != nil {
 		return Details{}, corrupt("manifest", "%v", err)

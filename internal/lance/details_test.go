@@ -33,7 +33,7 @@ func TestReadDetails(t *testing.T) {
 	if n := read("stable_row_ids.manifest").NextRowID; n != 20 {
 		t.Errorf("the next row id is %d, want 20", n)
 	}
-	indices := read("index.manifest").Indices
+	indices := read("index.manifest").Segments
 	if len(indices) != 1 {
 		t.Fatalf("index.manifest has %d segments of indices, want 1", len(indices))
 	}
@@ -69,7 +69,7 @@ func TestReadDetailsOfOtherWriters(t *testing.T) {
 		}},
 		SchemaMetadata: map[string]string{"s": "x"}, TableMetadata: map[string]string{"t": ""}, Config: map[string]string{"c": "y"}, Tag: "v1", NextRowID: 9,
 		BasePaths: []lance.BasePath{{ID: 4, Name: "clone", Path: "s3://b/p"}},
-		Indices: []lance.IndexSegment{{
+		Segments: []lance.IndexSegment{{
 			Name: "idx", UUID: "30313233-3435-3637-3839-616263646566", Fields: []int32{1, 2}, CoveringFields: []int32{2},
 			Created: time.Date(1970, 1, 1, 0, 0, 1, 0, time.UTC),
 		}},

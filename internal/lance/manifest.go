@@ -60,10 +60,26 @@ const (
 	FlagTableConfig         FeatureFlags = 1 << 3
 	FlagBasePaths           FeatureFlags = 1 << 4
 	FlagNoTransactionFiles  FeatureFlags = 1 << 5
+	FlagDataOverlays        FeatureFlags = 1 << 6
 	FlagCoveringIndexes     FeatureFlags = 1 << 7
 	FlagMixedDataVersions   FeatureFlags = 1 << 8
+	FlagReuseStableRowIDs   FeatureFlags = 1 << 9
+	FlagFragmentReuse       FeatureFlags = 1 << 10
+	FlagSpilledRowLineage   FeatureFlags = 1 << 11
+	FlagFragmentTree        FeatureFlags = 1 << 12
+	FlagCoveringApart       FeatureFlags = 1 << 13 // fields that an index carries along are not among those that it is made for
+	FlagManagedBlobs        FeatureFlags = 1 << 14
 	FlagNonReusableFieldIDs FeatureFlags = 1 << 15
+	FlagZoneSeeds           FeatureFlags = 1 << 16
+	FlagObjectMetadata      FeatureFlags = 1 << 17
 )
+
+// DescribedFlags are the reader flags with which a manifest can be described: none of them changes what its schema, its counts and its index
+// section mean, or it is known how. With any other flag they may mean something else. A fragment tree is not among them: the fragments
+// are then in other files.
+const DescribedFlags = FlagDeletionFiles | FlagStableRowIDs | FlagV2Format | FlagTableConfig | FlagBasePaths | FlagNoTransactionFiles |
+	FlagDataOverlays | FlagCoveringIndexes | FlagMixedDataVersions | FlagReuseStableRowIDs | FlagFragmentReuse | FlagSpilledRowLineage |
+	FlagCoveringApart | FlagManagedBlobs | FlagNonReusableFieldIDs | FlagZoneSeeds | FlagObjectMetadata
 
 // The frame of a Lance file.
 const (
