@@ -25,6 +25,7 @@ type options struct {
 	clients   int
 	tables    int
 	large     int
+	many      int // tables in the reference server's second catalog
 	only      string
 	dir       string
 	python    string
@@ -41,6 +42,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.clients, "clients", 16, "connections that send at once")
 	flags.IntVar(&o.tables, "tables", 1000, "tables in the catalogs that are compared with the reference")
 	flags.IntVar(&o.large, "large", 1_000_000, "tables in the large catalog; 0 leaves it out")
+	flags.IntVar(&o.many, "reference-large", 100_000, "tables in a second catalog of the reference server, which is compared with the large one; 0 leaves it out")
 	flags.StringVar(&o.only, "only", "", "operations to measure, separated by commas (default all)")
 	flags.StringVar(&o.dir, "dir", "", "directory for all servers' files, on the disk to measure (default a temporary one)")
 	flags.StringVar(&o.python, "python", python(), "Python with pylance for the reference server; also LANCEREST_PYTHON")
@@ -51,11 +53,14 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	o.reference = !*skip
+	if !o.reference || o.large == 0 || o.many <= o.tables {
+		o.many = 0
+	}
 	if o.rounds < 1 || o.clients < 1 || o.tables < 1 {
 		return o, errors.New("-rounds, -clients and -tables must be at least 1")
 	}
-	if max(o.tables, o.large) > loadedMost {
-		return o, fmt.Errorf("-tables and -large may be at most %d", loadedMost)
+	if max(o.tables, o.large, o.many) > loadedMost {
+		return o, fmt.Errorf("-tables, -large and -reference-large may be at most %d", loadedMost)
 	}
 	return o, nil
 }

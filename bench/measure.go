@@ -92,6 +92,7 @@ const (
 	lancerestLabel = "Lancerest"
 	referenceLabel = "reference"
 	largeLabel     = "Lancerest, large"
+	manyLabel      = "reference, large"
 )
 
 // startAll fills and starts the servers; those that it started it returns with an error too.
@@ -109,9 +110,22 @@ func (r *result) startAll(ctx context.Context, dir string) ([]*target, error) {
 	t.label = lancerestLabel
 	targets = append(targets, t)
 	if o.reference {
-		t, err := r.startFilledReference(ctx, filepath.Join(dir, "reference"))
+		t, err := r.startFilledReference(ctx, referenceLabel, filepath.Join(dir, "reference"))
 		if t != nil {
 			targets = append(targets, t)
+		}
+		if err != nil {
+			return targets, err
+		}
+	}
+	if o.many > 0 {
+		root := filepath.Join(dir, "reference-large")
+		t, err := r.startFilledReference(ctx, manyLabel, root)
+		if t != nil {
+			targets = append(targets, t)
+		}
+		if err == nil {
+			err = grow(ctx, o, root)
 		}
 		if err != nil {
 			return targets, err
@@ -157,7 +171,7 @@ func (r *result) startSeeded(ctx context.Context, binary, dir string, tables int
 	return t, nil
 }
 
-func (r *result) startFilledReference(ctx context.Context, dir string) (*target, error) {
+func (r *result) startFilledReference(ctx context.Context, label, dir string) (*target, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -166,7 +180,7 @@ func (r *result) startFilledReference(ctx context.Context, dir string) (*target,
 		return nil, err
 	}
 	t := &target{
-		label: referenceLabel, address: address, tables: r.options.tables, clients: r.options.clients, fastest: 600, queues: map[string][]*queue{}, process: p,
+		label: label, address: address, tables: r.options.tables, clients: r.options.clients, fastest: 600, queues: map[string][]*queue{}, process: p,
 	}
 	begin := time.Now()
 	if err := t.fillThroughTheWire(ctx); err != nil {
@@ -185,7 +199,7 @@ func (r *result) line(ctx context.Context, op operation, targets []*target) (lin
 		for k := range targets {
 			i := (k + round) % len(targets)
 			t := targets[i]
-			if t.label == referenceLabel && !op.reference {
+			if t.isReference() && !op.reference {
 				note, err := t.refuses()
 				if err != nil {
 					return l, err

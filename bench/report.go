@@ -46,6 +46,9 @@ func (r *result) header() []string {
 	if r.options.large > 0 {
 		cells = append(cells, fmt.Sprintf("with %s tables", number(float64(r.options.large))), "p50", "p99", "CPU", "small : large")
 	}
+	if r.options.many > 0 {
+		cells = append(cells, fmt.Sprintf("reference with %s tables", number(float64(r.options.many))), "p50", "p99", "CPU", "ratio to the large Lancerest")
+	}
 	return cells
 }
 
@@ -59,6 +62,10 @@ func (r *result) row(l line) []string {
 	if large := r.at(l, largeLabel); large != nil {
 		cells = append(cells, figures(large)...)
 		cells = append(cells, times(own.rate/large.rate))
+		if many := r.at(l, manyLabel); many != nil {
+			cells = append(cells, figures(many)...)
+			cells = append(cells, l.ratio(large, many)[0])
+		}
 	}
 	return cells
 }

@@ -173,6 +173,24 @@ func startReference(o options, dir string) (*process, string, error) {
 	return p, address, nil
 }
 
+// grow adds tables to the catalog of a reference server, up to the number that the second one is to have.
+func grow(ctx context.Context, o options, dir string) error {
+	module, err := moduleDir()
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	script := filepath.Join(module, "bench", "grow.py")
+	out, err := exec.CommandContext(ctx, o.python, script, filepath.Join(dir, "root"), namespace, strconv.Itoa(o.tables), strconv.Itoa(o.many)).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("give the reference server %d tables: %w\n%s", o.many, err, out)
+	}
+	progress("gave the reference server %d tables in %.1f s", o.many, time.Since(begin).Seconds())
+	return nil
+}
+
+func (t *target) isReference() bool { return t.label == referenceLabel || t.label == manyLabel }
+
 // moduleDir is the directory of this module's sources.
 func moduleDir() (string, error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/lancerest/lancerest").Output()
