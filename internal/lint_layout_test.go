@@ -48,7 +48,7 @@ func contracts(code *tree) []finding {
 		implementations := map[string]bool{} // folder → its tests call the suite
 		for _, f := range code.files {
 			if path.Dir(f.dir) == contract && path.Base(f.dir) != suite {
-				calls := f.test && strings.Contains(f.source, suite+".Run(")
+				calls := f.test && strings.Contains(f.source, suite+".Run")
 				implementations[f.dir] = implementations[f.dir] || calls
 			}
 		}

@@ -22,14 +22,16 @@ var (
 	ErrTooLarge = errors.New("object too large")
 	// ErrInvalidKey: the key is not of the contract's form.
 	ErrInvalidKey = errors.New("invalid key")
+	// ErrUnsupported: the store does not know the condition that was asked of it; nothing was done.
+	ErrUnsupported = errors.New("not supported by the store")
 )
 
 // Info describes an object. Get, Head, List and the puts describe one object alike.
 type Info struct {
 	Key      string
-	Size     int64  // bytes
-	ETag     string // quotes included, as the store's own clients see it; objects of one key with different bytes never share it
-	Modified time.Time
+	Size     int64     // bytes
+	ETag     string    // quotes included, as the store's own clients see it; objects of one key with different bytes never share it
+	Modified time.Time // zero from a put where the store's answer does not tell it
 }
 
 // Store is one storage. All methods are safe for concurrent use. Bytes given to a put are not kept. A context that has ended when

@@ -21,7 +21,7 @@ func RunLazy(t *testing.T, newStore func(t *testing.T) objstore.Lazy) {
 			}
 		})
 	}
-	run("PutSoon", putIfAbsentCases(), func(s objstore.Lazy) objstore.Store { return soon{s} })
+	run("PutSoon", putIfAbsentCases(raceRounds), func(s objstore.Lazy) objstore.Store { return soon{s} })
 	run("Restore", restoreCases(), func(s objstore.Lazy) objstore.Store { return s })
 }
 

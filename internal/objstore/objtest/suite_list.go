@@ -52,7 +52,11 @@ func listCases() []testCase {
 		{"describes objects as Head does", func(t *testing.T, s objstore.Store) {
 			var want []objstore.Info
 			for i := range 5 {
-				want = append(want, mustPut(t, s, fmt.Sprintf("r/%d", i), make([]byte, i)))
+				info, err := s.Head(t.Context(), mustPut(t, s, fmt.Sprintf("r/%d", i), make([]byte, i)).Key)
+				if err != nil {
+					t.Fatalf("Head = %v, want nil", err)
+				}
+				want = append(want, info)
 			}
 			var got []objstore.Info
 			for info, err := range s.List(t.Context(), "r/", "") {
@@ -62,7 +66,7 @@ func listCases() []testCase {
 				got = append(got, info)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("List differs from what the puts returned (-want +got):\n%s", diff)
+				t.Errorf("List differs from what Head returned (-want +got):\n%s", diff)
 			}
 		}},
 		{"stops when the caller does and can be run again", func(t *testing.T, s objstore.Store) {
