@@ -187,7 +187,7 @@ func tooBusy(t lance.Table) error {
 // latest returns the head of a chain, Number 0 where the table is only declared. For a branch that does not exist the error is
 // of code 22.
 func (c *Catalog) latest(ctx context.Context, t lance.Table, branch lance.Branch) (lance.Version, error) {
-	page, _, err := c.versionPage(ctx, t, branch, store.VersionPage{Limit: 1, Descending: true})
+	page, _, err := c.versionPage(ctx, t, branch, store.VersionPage{Limit: 1, Descending: true}, nil)
 	return first(page), err
 }
 
@@ -213,7 +213,8 @@ func (c *Catalog) ListTableVersions(ctx context.Context, req *api.ListTableVersi
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.table(ctx, req.ID)
+	want := store.VersionPage{After: lance.VersionNumber(cur.After), Limit: min(limit, versionChunk), Descending: said(req.Descending)}
+	t, seen, err := c.tableAndPage(ctx, req.ID, branch, want)
 	if err != nil {
 		return nil, err
 	}
@@ -221,9 +222,9 @@ func (c *Catalog) ListTableVersions(ctx context.Context, req *api.ListTableVersi
 	more := true
 	for size := 0; more && len(resp.Versions) < limit && size < pageBytes; {
 		var page []lance.Version
-		page, more, err = c.versionPage(ctx, t, branch, store.VersionPage{
-			After: lance.VersionNumber(cur.After), Limit: min(limit-len(resp.Versions), versionChunk), Descending: said(req.Descending),
-		})
+		want.After, want.Limit = lance.VersionNumber(cur.After), min(limit-len(resp.Versions), versionChunk)
+		page, more, err = c.versionPage(ctx, t, branch, want, seen)
+		seen = nil
 		if err != nil {
 			return nil, err
 		}
@@ -252,20 +253,22 @@ const (
 // versionPage reads one page of a chain's committed versions, after finishing what is pending on it and marking those whose
 // manifests are gone (C7, C9). It reports whether there are more, from a row that it does not look at in storage: asking for the latest
 // version costs no look at the one before it.
-func (c *Catalog) versionPage(ctx context.Context, t lance.Table, branch lance.Branch, want store.VersionPage) ([]lance.Version, bool, error) {
+// seen is what tableAndPage found, nil to look now.
+func (c *Catalog) versionPage(ctx context.Context, t lance.Table, branch lance.Branch, want store.VersionPage, seen *chainPage) ([]lance.Version, bool, error) {
 	cp, err := c.chainOf(t, branch)
 	if err != nil {
 		return nil, false, err
 	}
-	ahead := want
-	ahead.Limit++
 	sought := false
 	for range readRounds {
-		rows, head, err := c.rowsAndHead(ctx, cp.chain, ahead)
-		if err != nil {
-			return nil, false, err
+		if seen == nil {
+			if seen, err = c.chainPage(ctx, cp.chain, want); err != nil {
+				return nil, false, err
+			}
 		}
-		page, more := cut(rows, want.Limit)
+		page, more := cut(seen.rows, want.Limit)
+		head := seen.head
+		seen = nil
 		if len(page) == 0 && want.After == 0 && head.Number == 0 {
 			// Nothing is known: a writer may have gone past the catalog (C9).
 			if sought {
@@ -350,19 +353,49 @@ func missingBranch(t lance.Table, b lance.Branch) error {
 	return api.Errorf(api.CodeTableBranchNotFound, "table %q has no branch %q", show(t.Path), b)
 }
 
-func (c *Catalog) rowsAndHead(ctx context.Context, chain lance.Chain, want store.VersionPage) (page []lance.Version, head lance.Version, err error) {
-	err = c.view(ctx, func(r store.Reader) error {
-		if page, err = r.ListVersions(chain, want); err != nil {
-			return err
-		}
-		heads, err := r.Heads([]lance.Chain{chain})
-		if err != nil {
-			return err
-		}
-		head = heads[0]
-		return nil
+// chainPage is a page of a chain's rows, with one more to know whether there are more, and the chain's head.
+type chainPage struct {
+	rows []lance.Version
+	head lance.Version
+}
+
+func (c *Catalog) chainPage(ctx context.Context, chain lance.Chain, want store.VersionPage) (*chainPage, error) {
+	var p *chainPage
+	err := c.view(ctx, func(r store.Reader) (err error) {
+		p, err = readChainPage(r, chain, want)
+		return err
 	})
-	return page, head, err
+	return p, err
+}
+
+func readChainPage(r store.Reader, chain lance.Chain, want store.VersionPage) (*chainPage, error) {
+	want.Limit++
+	rows, err := r.ListVersions(chain, want)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := r.Heads([]lance.Chain{chain})
+	if err != nil {
+		return nil, err
+	}
+	return &chainPage{rows: rows, head: heads[0]}, nil
+}
+
+// tableAndPage finds a table and reads a page of one of its chains on the same snapshot: opening a table asks for just that.
+func (c *Catalog) tableAndPage(ctx context.Context, id lance.TableID, branch lance.Branch, want store.VersionPage) (lance.Table, *chainPage, error) {
+	if err := checkTableID(id); err != nil {
+		return lance.Table{}, nil, err
+	}
+	var t lance.Table
+	var p *chainPage
+	err := c.view(ctx, func(r store.Reader) (err error) {
+		if t, err = tableAt(r, id); err != nil {
+			return err
+		}
+		p, err = readChainPage(r, lance.Chain{Table: t.ID, Branch: branch}, want)
+		return err
+	})
+	return t, p, err
 }
 
 // pruneGone looks at the manifest of every version but the head of main, and marks those pruned whose manifest is gone, or is no
