@@ -8,9 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,9 +16,6 @@ import (
 	"github.com/lancerest/lancerest/internal/config"
 	"github.com/lancerest/lancerest/internal/httpapi"
 	"github.com/lancerest/lancerest/internal/jobs"
-	"github.com/lancerest/lancerest/internal/lance"
-	"github.com/lancerest/lancerest/internal/objstore"
-	"github.com/lancerest/lancerest/internal/objstore/local"
 	"github.com/lancerest/lancerest/internal/store"
 	"github.com/lancerest/lancerest/internal/store/sqlstore"
 	"github.com/lancerest/lancerest/internal/telemetry"
@@ -86,8 +81,8 @@ const tracesDrain = 5 * time.Second
 // App is a server that has its state open and its address bound. Create it with New, then Run it, then Close it.
 type App struct {
 	config   Config
-	settings []config.Root    // the first is where new tables go
-	roots    []lance.Location // of the settings
+	settings []config.Root  // the first is where new tables go
+	roots    []catalog.Root // of the settings
 	store    store.Store
 	catalog  *catalog.Catalog
 	runner   *jobs.Runner
@@ -186,7 +181,11 @@ func checkListen(c Config) error {
 }
 
 func (a *App) open(ctx context.Context) error {
-	if err := a.openRoot(); err != nil {
+	if err := makeDirs(a.config, a.settings); err != nil {
+		return err
+	}
+	var err error
+	if a.roots, err = openRoots(ctx, a.settings); err != nil {
 		return err
 	}
 	state, err := openState(ctx, a.config)
@@ -194,16 +193,12 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.store = state
-	objects, err := local.New(local.Options{})
-	if err != nil {
-		return err
-	}
 	a.runner = jobs.New(jobs.Options{
 		Store: state, Logger: a.config.Logger,
 		Run: func(ctx context.Context, job store.Job) error { return a.catalog.RunJob(ctx, job) },
 	})
 	a.catalog, err = catalog.New(ctx, catalog.Options{
-		Store: state, Roots: a.rootsOn(objects), Notify: a.notify, Wake: a.runner.Wake,
+		Store: state, Roots: a.roots, Notify: a.notify, Wake: a.runner.Wake,
 		MaxBatch: a.config.MaxBatch, StagedKeep: a.config.StagedKeep, KeepUnsynced: !onPostgres(a.config),
 	})
 	if err != nil {
@@ -237,75 +232,6 @@ func (a *App) open(ctx context.Context) error {
 	return nil
 }
 
-// openRoot makes the directories and the root's location, with symbolic links resolved: clients see the same path whichever way
-// the server was told.
-func (a *App) openRoot() error {
-	root, err := localDir(a.settings[0].Location)
-	if err != nil {
-		return err
-	}
-	dirs := []string{a.config.Data, root}
-	if onPostgres(a.config) {
-		dirs = dirs[1:]
-	}
-	for _, dir := range dirs {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("make directory: %w", err)
-		}
-	}
-	return a.findRoots()
-}
-
-// findRoots makes locations of the directories, which must exist.
-func (a *App) findRoots() error {
-	for _, r := range a.settings {
-		loc, err := rootLocation(r.Location)
-		if err != nil {
-			return fmt.Errorf("root %q: %w", r.Location, err)
-		}
-		a.roots = append(a.roots, loc)
-	}
-	return nil
-}
-
-// rootLocation is the location of a directory that exists.
-func rootLocation(dir string) (lance.Location, error) {
-	dir, err := localDir(dir)
-	if err != nil {
-		return lance.Location{}, err
-	}
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return lance.Location{}, err
-	}
-	if abs, err = filepath.EvalSymlinks(abs); err != nil {
-		return lance.Location{}, err
-	}
-	return lance.ParseLocation(filepath.ToSlash(abs))
-}
-
-// localDir returns the directory that a root names: as a path, or as a file URI.
-func localDir(root string) (string, error) {
-	scheme, _, ok := strings.Cut(root, "://")
-	if !ok {
-		return root, nil
-	}
-	if !strings.EqualFold(scheme, "file") {
-		return "", fmt.Errorf("root %q: only directories are supported so far; give a path, or a file URI", root)
-	}
-	loc, err := lance.ParseLocation(root)
-	return filepath.FromSlash(loc.Path), err
-}
-
-// rootsOn returns the roots of the catalog on their storage.
-func (a *App) rootsOn(objects objstore.Store) []catalog.Root {
-	roots := make([]catalog.Root, len(a.roots))
-	for i, loc := range a.roots {
-		roots[i] = catalog.Root{Location: loc, Objects: objects}
-	}
-	return roots
-}
-
 // notify logs what happened to tables without anybody asking for it.
 func (a *App) notify(ctx context.Context, e catalog.Event) {
 	level := slog.LevelInfo
@@ -329,7 +255,7 @@ func (a *App) tracesReport(err error) {
 func (a *App) URL() string { return "http://" + a.listener.Addr().String() }
 
 // Root is where new tables go.
-func (a *App) Root() string { return a.roots[0].String() }
+func (a *App) Root() string { return a.roots[0].Location.String() }
 
 // partingTime is how long connections are given to end by themselves once nothing is under way on them.
 const partingTime = 2 * time.Second

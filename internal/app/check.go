@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/lancerest/lancerest/internal/catalog"
-	"github.com/lancerest/lancerest/internal/objstore/local"
 )
 
 // besideAge is how long a transaction may be pending under a running server before it counts as left behind.
@@ -31,14 +30,10 @@ func Check(ctx context.Context, config Config, opts catalog.CheckOptions) (catal
 	}
 	a := &App{config: config, settings: settings, store: state}
 	defer a.Close()
-	if err := a.findRoots(); err != nil {
+	if a.roots, err = openRoots(ctx, settings); err != nil {
 		return catalog.CheckSummary{}, err
 	}
-	objects, err := local.New(local.Options{})
-	if err != nil {
-		return catalog.CheckSummary{}, err
-	}
-	a.catalog, err = catalog.New(ctx, catalog.Options{Store: state, Roots: a.rootsOn(objects)})
+	a.catalog, err = catalog.New(ctx, catalog.Options{Store: state, Roots: a.roots})
 	if err != nil {
 		return catalog.CheckSummary{}, err
 	}

@@ -217,6 +217,6 @@ func TestRootThatIsMissing(t *testing.T) {
 	if _, err := app.Check(context.Background(), config, catalog.CheckOptions{Report: func(catalog.Finding) {}}); err == nil {
 		t.Error("a check of a catalog whose root is missing succeeds")
 	}
-	config.Root = "s3://bucket/tables"
-	refused("bucket", config, "only directories")
+	config.Root = "hdfs://host/tables"
+	refused("a scheme that nothing serves", config, "no store here serves")
 }

@@ -22,6 +22,8 @@ type put struct {
 	data []byte
 	mark string
 	etag string // of the object to replace; "" where there must be none
+	// again says that the request was sent more than once, so that an earlier one may have had its effect.
+	again bool
 }
 
 // condition returns the two conditions of the put, one of them nil.
@@ -76,14 +78,15 @@ func (s *Store) put(ctx context.Context, p put) (objstore.Info, error) {
 	if int64(len(p.data)) > 4*s.part {
 		send = s.putParts
 	}
-	again, err := s.try(ctx, func(ctx context.Context) (err error) {
+	var err error
+	p.again, err = s.try(ctx, func(ctx context.Context) (err error) {
 		etag, err = send(ctx, p)
 		return err
 	})
 	if err == nil {
 		return objstore.Info{Key: p.key, Size: int64(len(p.data)), ETag: etag}, nil
 	}
-	return s.settle(ctx, p, again, err)
+	return s.settle(ctx, p, err)
 }
 
 // putWhole puts an object in one request and returns its ETag.
@@ -101,13 +104,13 @@ func (s *Store) putWhole(ctx context.Context, p put) (string, error) {
 
 // settle says what came of a put that was answered with an error. Where the request was sent again, the condition may have failed because
 // of what its first try did: the mark tells.
-func (s *Store) settle(ctx context.Context, p put, again bool, err error) (objstore.Info, error) {
+func (s *Store) settle(ctx context.Context, p put, err error) (objstore.Info, error) {
 	a := answerOf(err)
 	refused := a.failed() || p.etag != "" && a.absent()
 	if !refused && !a.conflict() {
 		return objstore.Info{}, kind(err)
 	}
-	if refused && !again {
+	if refused && !p.again {
 		return objstore.Info{}, p.refusal()
 	}
 	info, mark, lookErr := s.look(ctx, p.key)

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/config"
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/objstore/local"
+	"github.com/lancerest/lancerest/internal/objstore/mem"
+	"github.com/lancerest/lancerest/internal/objstore/s3"
+)
+
+// makeDirs makes the directories that a server needs: that of its state, and that of its first root if this lies on the machine.
+func makeDirs(c Config, settings []config.Root) error {
+	var dirs []string
+	if !onPostgres(c) {
+		dirs = append(dirs, c.Data)
+	}
+	if settings[0].Scheme() == "file" {
+		dir, err := localDir(settings[0].Location)
+		if err != nil {
+			return err
+		}
+		dirs = append(dirs, dir)
+	}
+	for _, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// openRoots opens the storage of every root; directories must exist. Roots that are reached in the same way share a store: one for the file
+// system, one for each bucket.
+func openRoots(ctx context.Context, settings []config.Root) ([]catalog.Root, error) {
+	var s stores
+	roots := make([]catalog.Root, len(settings))
+	for i, r := range settings {
+		loc, err := rootLocation(r)
+		if err != nil {
+			return nil, fmt.Errorf("root %q: %w", r.Location, err)
+		}
+		objects, err := s.of(ctx, loc, r)
+		if err != nil {
+			return nil, fmt.Errorf("root %s: %w", loc, err)
+		}
+		roots[i] = catalog.Root{Location: loc, Objects: objects}
+	}
+	return roots, nil
+}
+
+// rootLocation is the location of a root. Of a directory, which must exist, symbolic links are resolved: clients see the same path whichever
+// way the server was told.
+func rootLocation(r config.Root) (lance.Location, error) {
+	if r.Scheme() != "file" {
+		return lance.ParseLocation(r.Location)
+	}
+	dir, err := localDir(r.Location)
+	if err != nil {
+		return lance.Location{}, err
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return lance.Location{}, err
+	}
+	if abs, err = filepath.EvalSymlinks(abs); err != nil {
+		return lance.Location{}, err
+	}
+	return lance.ParseLocation(filepath.ToSlash(abs))
+}
+
+// localDir returns the directory that a root names: as a path, or as a file URI.
+func localDir(root string) (string, error) {
+	if !strings.Contains(root, "://") {
+		return root, nil
+	}
+	loc, err := lance.ParseLocation(root)
+	return filepath.FromSlash(loc.Path), err
+}
+
+// stores are the stores that were opened, by how they are reached.
+type stores struct {
+	opened []opened
+}
+
+type opened struct {
+	at       lance.Location // of the store's root
+	settings config.Root    // those that say how it is reached
+	objects  objstore.Store
+}
+
+// of returns the store that holds a root.
+func (s *stores) of(ctx context.Context, loc lance.Location, r config.Root) (objstore.Store, error) {
+	at := lance.Location{Scheme: loc.Scheme, Authority: loc.Authority}
+	r.Location, r.Credentials, r.Vend = "", "", config.Vending{}
+	for _, o := range s.opened {
+		if o.at == at && reflect.DeepEqual(o.settings, r) {
+			return o.objects, nil
+		}
+	}
+	objects, err := openStore(ctx, at, r)
+	if err != nil {
+		return nil, err
+	}
+	s.opened = append(s.opened, opened{at: at, settings: r, objects: objects})
+	return objects, nil
+}
+
+// openStore opens the store at a location. This is the one place that knows which package serves which scheme.
+func openStore(ctx context.Context, at lance.Location, r config.Root) (objstore.Store, error) {
+	switch at.Scheme {
+	case "file":
+		return local.New(local.Options{})
+	case "memory":
+		return mem.New(), nil
+	case "s3":
+		return openS3(ctx, at.Authority, r)
+	}
+	return nil, fmt.Errorf("tables cannot lie on %s yet: give a directory or s3://BUCKET/PREFIX", at.Scheme)
+}
+
+func openS3(ctx context.Context, bucket string, r config.Root) (objstore.Store, error) {
+	o := s3.Options{Bucket: bucket, Endpoint: r.Endpoint, Region: r.Region, PathStyle: r.PathStyle, Profile: r.Profile}
+	for _, secret := range []struct {
+		from config.Secret
+		to   *string
+	}{{r.AccessKeyID, &o.AccessKeyID}, {r.SecretAccessKey, &o.SecretAccessKey}, {r.SessionToken, &o.SessionToken}} {
+		var err error
+		if *secret.to, err = secret.from.Read(); err != nil {
+			return nil, err
+		}
+	}
+	return s3.New(ctx, o)
+}
