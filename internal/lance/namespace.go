@@ -14,9 +14,11 @@ type NamespaceID []string
 
 // Namespace is a named set of tables and of further namespaces.
 type Namespace struct {
-	ID         ObjectID
-	Parent     ObjectID
-	Path       NamespaceID
+	ID     ObjectID
+	Parent ObjectID
+	Path   NamespaceID
+	// Location is where new tables of the namespace go, in canonical form; "" is wherever the catalog puts them.
+	Location   string
 	Properties map[string]string
 	CreatedAt  time.Time
 }

@@ -13,7 +13,7 @@ type NamespaceReader interface {
 // NamespaceWriter changes namespaces.
 type NamespaceWriter interface {
 	// InsertNamespace adds ns under ns.Parent with ns.ID from NewID. ErrExists if a live namespace or table has the name there;
-	// ErrNotFound if the parent is gone.
+	// ErrNotFound if the parent is gone; ErrLocationTaken if its location lies at or inside one that a table claims.
 	InsertNamespace(ns lance.Namespace) error
 	// DeleteNamespace removes a namespace. The caller has seen in the same transaction that it has no children.
 	// ErrNotFound if it is gone.

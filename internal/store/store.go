@@ -19,8 +19,9 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrExists: a unique name or slot is taken. Nothing was written by the call.
 	ErrExists = errors.New("already exists")
-	// ErrLocationTaken: the location equals, contains or lies inside one that another table claims. Nothing was written by the call.
-	ErrLocationTaken = errors.New("location overlaps another table's")
+	// ErrLocationTaken: the location equals, contains or lies inside one that another table claims, or equals or contains one where a
+	// namespace's tables go. Nothing was written by the call.
+	ErrLocationTaken = errors.New("location overlaps another table's, or a namespace's")
 	// ErrUnavailable: the state cannot be reached now, or the queue for writers is full; nothing was written.
 	ErrUnavailable = errors.New("state unavailable")
 	// ErrContention: the transaction was retried up to the bound and lost each time; nothing was written.

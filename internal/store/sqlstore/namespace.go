@@ -3,27 +3,29 @@ package sqlstore
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/store"
 )
 
 const (
 	namespaceByPath = `
-SELECT id, parent, path, properties, created_at
+SELECT id, parent, path, properties, created_at, COALESCE(location, '')
 FROM objects
 WHERE kind = 1 AND path = $1`
 
 	// The root lies under itself with an empty name, which sorts after no name and so never appears.
 	namespacesBelow = `
-SELECT id, parent, path, properties, created_at
+SELECT id, parent, path, properties, created_at, COALESCE(location, '')
 FROM objects
 WHERE kind = 1 AND state = 1 AND parent = $1 AND name > $2
 ORDER BY name
 LIMIT $3`
 
 	insertNamespace = `
-INSERT INTO objects (id, kind, parent, name, state, path, properties, created_at)
-SELECT $1, 1, p.id, $2, 1, $3, $4, $5
+INSERT INTO objects (id, kind, parent, name, state, path, properties, created_at, location)
+SELECT $1, 1, p.id, $2, 1, $3, $4, $5, NULLIF($8, '/')
 FROM objects p
 WHERE p.id = $6 AND p.kind = 1 AND p.path = $7
 ON CONFLICT DO NOTHING`
@@ -82,7 +84,12 @@ func (t *tx) InsertNamespace(ns lance.Namespace) error {
 	if err != nil {
 		return fmt.Errorf("insert namespace %q: %w", ns.Path, err)
 	}
-	n, err := change(t, insertNamespace, int64(ns.ID), ns.Name(), path, properties, encodeTime(ns.CreatedAt), int64(ns.Parent), parent)
+	if ns.Location != "" {
+		if around, err := t.around(ns.Location); err != nil || around[0] != "" {
+			return fmt.Errorf("insert namespace %q at %q: %w", ns.Path, ns.Location, errOr(err, store.ErrLocationTaken))
+		}
+	}
+	n, err := change(t, insertNamespace, int64(ns.ID), ns.Name(), path, properties, encodeTime(ns.CreatedAt), int64(ns.Parent), parent, ns.Location+"/")
 	if err != nil {
 		return fmt.Errorf("insert namespace %q: %w", ns.Path, err)
 	}
@@ -118,6 +125,7 @@ func scanNamespace(r row) (lance.Namespace, error) {
 		Path:       slices.Clip(decodePath(r.Text(2))),
 		Properties: properties,
 		CreatedAt:  decodeTime(r.Int(4)),
+		Location:   strings.TrimSuffix(r.Text(5), "/"),
 	}, err
 }
 

@@ -109,6 +109,7 @@ func TestMigrationsAreNeverEdited(t *testing.T) {
 		"c462553fb7c3c740367d16839523c2704ae8188d8780172f620d4c7eed5db0d0",
 		"1cad9450cb0c0453052b8ec3b05fbae62cc35add5a27f0387daa438336ce6f00",
 		"76f49443086dc9fb35b6ed3d03ac2baf77438f526f197d3adeeaec7dc7fc215c",
+		"1402191c683b865df9d3e19c3b9996d78adb4236f17a03536f447d8c99f18723",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("unwanted difference (-want +got):\n%s", diff)

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,11 +55,12 @@ LIMIT $3`
 
 	// The claimed location at or before $1 and the one at or after it. Claimed locations never overlap, and in this order
 	// nothing that does not begin with "a/" stands between "a/" and "a/b/": so an ancestor of $1 can only be the first, and
-	// a descendant only the second.
+	// a descendant only the second. The third is the place of a namespace's tables at or after it.
 	neighbours = `
 SELECT
     COALESCE((SELECT max(location) FROM objects WHERE kind = 2 AND state <> 3 AND location <= $1), ''),
-    COALESCE((SELECT min(location) FROM objects WHERE kind = 2 AND state <> 3 AND location >= $1), '')`
+    COALESCE((SELECT min(location) FROM objects WHERE kind = 2 AND state <> 3 AND location >= $1), ''),
+    COALESCE((SELECT min(location) FROM objects WHERE kind = 1 AND location >= $1), '')`
 
 	insertTable = `
 INSERT INTO objects (id, kind, parent, name, state, location, properties, created_at)
@@ -192,10 +194,11 @@ func (t *tx) InsertTable(table lance.Table) error {
 	if err != nil {
 		return fmt.Errorf("insert table %q: %w", table.Path, err)
 	}
-	overlap, err := t.Claimed(table.Location)
+	around, err := t.around(table.Location)
 	if err != nil {
 		return fmt.Errorf("insert table %q: %w", table.Path, err)
 	}
+	overlap := cmp.Or(around[0], around[1], around[2])
 	if overlap == "" {
 		n, err := change(t, insertTable,
 			int64(table.ID), name, table.Location+"/", properties, encodeTime(table.CreatedAt), int64(table.Namespace))
@@ -227,24 +230,28 @@ func (t *tx) checkName(namespace lance.ObjectID, name string) error {
 	return nil
 }
 
-// Claimed implements store.TableReader.
-func (s reader) Claimed(location string) (string, error) {
+// around returns the locations that overlap one, with their slashes, "" where there is none: of a table that is at it or above, of a table
+// at it or below, and of a namespace's tables at it or below.
+func (s reader) around(location string) (found [3]string, err error) {
 	claim := location + "/"
-	var other string
-	_, err := one(s, neighbours, []any{claim}, func(r row) error {
-		before, after := r.Text(0), r.Text(1)
-		switch {
-		case before != "" && strings.HasPrefix(claim, before):
-			other = before
-		case strings.HasPrefix(after, claim):
-			other = after
+	_, err = one(s, neighbours, []any{claim}, func(r row) error {
+		for i := range found {
+			if other := r.Text(i); strings.HasPrefix(claim, other) || strings.HasPrefix(other, claim) {
+				found[i] = other
+			}
 		}
 		return nil
 	})
+	return found, err
+}
+
+// Claimed implements store.TableReader.
+func (s reader) Claimed(location string) (string, error) {
+	found, err := s.around(location)
 	if err != nil {
 		return "", fmt.Errorf("look for locations around %q: %w", location, err)
 	}
-	return strings.TrimSuffix(other, "/"), nil
+	return strings.TrimSuffix(cmp.Or(found[0], found[1]), "/"), nil
 }
 
 // RenameTable implements store.TableWriter.

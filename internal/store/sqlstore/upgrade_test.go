@@ -81,7 +81,11 @@ func writeMissing(t *testing.T, name string) {
 	}
 	s := fresh(t)
 	fill(t, s, 3)
-	if err := s.Update(t.Context(), func(tx store.Tx) error { return declare(tx, "t") }); err != nil {
+	err := s.Update(t.Context(), func(tx store.Tx) error {
+		warm := lance.Namespace{ID: tx.NewID(), Path: lance.NamespaceID{"warm"}, Location: "s3://lake/warm", CreatedAt: tx.Now()}
+		return errors.Join(declare(tx, "t"), tx.InsertNamespace(warm))
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(fixturePath(name), []byte(export(t, s)), 0o644); err != nil {

@@ -22,7 +22,7 @@ func (s suite) namespaces(t *testing.T) {
 		want := wrote(h, func(tx store.Tx) (lance.Namespace, error) {
 			ns := lance.Namespace{
 				ID: tx.NewID(), Parent: a.ID, Path: lance.NamespaceID{"a", "b c"}, CreatedAt: tx.Now(),
-				Properties: map[string]string{"x": "1", "y": ""},
+				Properties: map[string]string{"x": "1", "y": ""}, Location: "s3://b/warm é",
 			}
 			return ns, tx.InsertNamespace(ns)
 		})

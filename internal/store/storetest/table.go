@@ -371,6 +371,41 @@ func (s suite) locations(t *testing.T) {
 			h.insertAt(location)
 		}
 	})
+	for _, c := range []struct {
+		space, table string
+		taken        bool
+	}{
+		{"s3://b/x", "s3://b/x", true},
+		{"s3://b/x", "s3://b", true},
+		{"s3://b/x/y", "s3://b/x", true},
+		{"s3://b/x", "s3://b/x/t", false},
+		{"s3://b/x", "s3://b/x-1", false},
+		{"s3://b/x", "s3://b/xy", false},
+	} {
+		space := func(tx store.Tx) error {
+			return tx.InsertNamespace(lance.Namespace{ID: tx.NewID(), Path: lance.NamespaceID{"warm"}, Location: c.space})
+		}
+		s.run(t, "InsertTable/a namespace's tables go to "+c.space+", a table to "+c.table, func(h *harness) {
+			h.update(space)
+			h.update(func(tx store.Tx) error {
+				return tx.InsertNamespace(lance.Namespace{ID: tx.NewID(), Path: lance.NamespaceID{"too"}, Location: c.space})
+			})
+			if c.taken {
+				h.refuse(store.ErrLocationTaken, insertTableAt(c.table))
+			} else {
+				h.insertAt(c.table)
+			}
+		})
+		s.run(t, "InsertNamespace/a table is at "+c.table+", a namespace's are to go to "+c.space, func(h *harness) {
+			// A table below the place is one of those that are there.
+			table := h.insertAt(c.table)
+			if c.taken {
+				h.refuse(store.ErrLocationTaken, space)
+				h.end(table.ID, lance.TableDeregistered)
+			}
+			h.update(space)
+		})
+	}
 	s.run(t, "EndTable/dropped keeps the location", func(h *harness) {
 		table := h.insertAt("file:///d/x")
 		h.end(table.ID, lance.TableDropped)
