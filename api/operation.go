@@ -232,7 +232,7 @@ func columnOperations() []Operation {
 		{
 			Name: "GetTableStats", Method: "POST", Path: "/v1/table/{id}/stats", Success: 200,
 			Body: JSONBody, Request: GetTableStatsRequest{}, Response: GetTableStatsResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeTableBranchNotFound},
+			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeInvalidTableState, CodeTableBranchNotFound},
 		},
 	}
 }
@@ -289,7 +289,7 @@ func dataOperations() []Operation {
 		{
 			Name: "CountTableRows", Method: "POST", Path: "/v1/table/{id}/count_rows", Success: 200,
 			Body: JSONBody, Request: CountTableRowsRequest{}, Response: CountTableRowsResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeTableVersionNotFound, CodeTableBranchNotFound},
+			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeTableVersionNotFound, CodeInvalidTableState, CodeTableBranchNotFound},
 		},
 		{
 			Name: "CreateTable", Method: "POST", Path: "/v1/table/{id}/create", Success: 200,
@@ -361,13 +361,13 @@ func structureOperations() []Operation {
 		{
 			Name: "ListTableIndices", Method: "POST", Path: "/v1/table/{id}/index/list", Success: 200,
 			Body: JSONBody, Request: ListTableIndicesRequest{}, Response: ListTableIndicesResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeTableVersionNotFound, CodeTableBranchNotFound},
+			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeTableVersionNotFound, CodeInvalidTableState, CodeTableBranchNotFound},
 		},
 		{
 			Name: "DescribeTableIndexStats", Method: "POST", Path: "/v1/table/{id}/index/{index_name}/stats", Success: 200,
 			Body: JSONBody, Request: DescribeTableIndexStatsRequest{}, Response: DescribeTableIndexStatsResponse{},
 			Codes: []Code{
-				CodeNamespaceNotFound, CodeTableNotFound, CodeTableIndexNotFound, CodeTableVersionNotFound,
+				CodeNamespaceNotFound, CodeTableNotFound, CodeTableIndexNotFound, CodeTableVersionNotFound, CodeInvalidTableState,
 				CodeTableBranchNotFound,
 			},
 		},
@@ -445,12 +445,12 @@ func referenceOperations() []Operation {
 		{
 			Name: "DescribeTransaction", Method: "POST", Path: "/v1/transaction/{id}/describe", Success: 200,
 			Body: JSONBody, Request: DescribeTransactionRequest{}, Response: DescribeTransactionResponse{},
-			Codes: []Code{CodeTransactionNotFound},
+			Codes: []Code{CodeTransactionNotFound, CodeInvalidTableState},
 		},
 		{
 			Name: "AlterTransaction", Method: "POST", Path: "/v1/transaction/{id}/alter", Success: 200,
 			Body: JSONBody, Request: AlterTransactionRequest{}, Response: AlterTransactionResponse{},
-			Codes: []Code{CodeTransactionNotFound, CodeConcurrentModification},
+			Codes: []Code{CodeTransactionNotFound, CodeConcurrentModification, CodeInvalidTableState},
 		},
 	}
 }

@@ -90,6 +90,7 @@ type Catalog struct {
 	closed bool
 
 	staged  *stagedCleaner
+	memory  *memory
 	syncer  *manifestSyncer
 	started time.Time
 }
@@ -121,6 +122,7 @@ func New(ctx context.Context, opts Options) (*Catalog, error) {
 		return nil, err
 	}
 	c.staged = newStagedCleaner(opts.StagedKeep)
+	c.memory = newMemory()
 	c.syncer = &manifestSyncer{sync: c.syncManifests, stop: make(chan struct{}), failed: func(err error) {
 		c.opts.Notify(context.Background(), Event{Kind: EventUnsynced, Detail: err.Error()})
 	}}

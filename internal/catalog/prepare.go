@@ -155,6 +155,7 @@ func (c *Catalog) prepareOne(ctx context.Context, w *work, where naming) error {
 		w.fault = where.wrap(w, fault)
 		return nil
 	}
+	c.learn(published, w.summary)
 	w.digest, w.size = sha256.Sum256(published), int64(len(published))
 	if w.size <= keepBytes {
 		w.data = published

@@ -164,65 +164,6 @@ func declared(t lance.Table) *api.DeclareTableResponse {
 	}
 }
 
-// DescribeTable says where a table lives and that its versions are committed through the catalog. With check_declared, or
-// detailed metadata, it also says whether the table has any version, looking into storage if no row knows one; with a version,
-// a tag, a branch or detailed metadata it names the version. It gives what the client needs to reach the table by itself (see
-// storageOptions). Errors: 1, 4, 8 (tag), 11 (version), 13, 17, 18, 19, 22 (branch).
-func (c *Catalog) DescribeTable(ctx context.Context, req *api.DescribeTableRequest) (*api.DescribeTableResponse, error) {
-	if req.Tag != nil && (req.Version != nil || req.Branch != nil) {
-		return nil, api.Errorf(api.CodeInvalidInput, "tag cannot be given together with version or branch: a tag says both")
-	}
-	t, err := c.table(ctx, req.ID)
-	if err != nil {
-		return nil, err
-	}
-	resp := &api.DescribeTableResponse{
-		Location: ptr(t.Location), Properties: filled(t.Properties), ManagedVersioning: ptr(true),
-	}
-	if said(req.WithTableURI) {
-		resp.TableURI = ptr(t.Location)
-	}
-	detailed := said(req.LoadDetailedMetadata)
-	if detailed {
-		resp.Table, resp.Namespace = ptr(t.Path.Name()), append([]string{}, t.Path.Namespace()...)
-	}
-	asked := req.Version != nil || req.Tag != nil || req.Branch != nil
-	if asked || detailed || said(req.CheckDeclared) {
-		v, err := c.describedVersion(ctx, t, req)
-		if err != nil {
-			return nil, err
-		}
-		if detailed || said(req.CheckDeclared) {
-			resp.IsOnlyDeclared = ptr(v.Number == 0)
-		}
-		if (asked || detailed) && v.Number != 0 {
-			resp.Version = ptr(int64(v.Number))
-		}
-	}
-	resp.StorageOptions, err = c.storageOptions(ctx, t.Location, req.VendCredentials)
-	return resp, err
-}
-
-// describedVersion finds the version that a description is about, Number 0 for a table that is only declared.
-func (c *Catalog) describedVersion(ctx context.Context, t lance.Table, req *api.DescribeTableRequest) (lance.Version, error) {
-	branch, err := branchNamed(req.Branch)
-	if err != nil {
-		return lance.Version{}, err
-	}
-	number := req.Version
-	if req.Tag != nil {
-		tag, err := c.readTag(ctx, t, *req.Tag)
-		if err != nil {
-			return lance.Version{}, err
-		}
-		branch, number = tag.Branch, ptr(int64(tag.Version))
-	}
-	if number != nil {
-		return c.version(ctx, t, lance.Slot{Chain: lance.Chain{Table: t.ID, Branch: branch}, Number: lance.VersionNumber(*number)})
-	}
-	return c.latest(ctx, t, branch)
-}
-
 // TableExists succeeds if the table, and the version if one is given, exists. Errors: 1, 4, 11.
 func (c *Catalog) TableExists(ctx context.Context, req *api.TableExistsRequest) (*api.TableExistsResponse, error) {
 	t, err := c.table(ctx, req.ID)

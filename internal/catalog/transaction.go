@@ -27,8 +27,14 @@ const (
 
 // DescribeTransaction tells who committed what and when: its status, and as properties the principal, created_at and
 // resolved_at (RFC 3339), tables (a JSON list of what was done: operation, id, branch, version or versions), every context.<key> that the request
-// carried, and what AlterTransaction set. A pending one is finished first (C7). Errors: 10.
+// carried, and what AlterTransaction set. A pending one is finished first (C7).
+//
+// An id that names a table before it is one of the table's own changes, which the Lance library calls transactions: see describeChange.
+// Errors: 10, 19 (its manifest is damaged).
 func (c *Catalog) DescribeTransaction(ctx context.Context, req *api.DescribeTransactionRequest) (*api.DescribeTransactionResponse, error) {
+	if len(req.ID) > 1 {
+		return c.describeChange(ctx, req.ID)
+	}
 	t, err := c.transaction(ctx, req.ID)
 	if err != nil {
 		return nil, err
@@ -42,7 +48,7 @@ func (c *Catalog) DescribeTransaction(ctx context.Context, req *api.DescribeTran
 
 // transaction finds a resolved transaction by the id that a commit answered with.
 func (c *Catalog) transaction(ctx context.Context, path []string) (lance.Transaction, error) {
-	missing := api.Errorf(api.CodeTransactionNotFound, "transaction %q is unknown: give the transaction_id that a commit answered with", show(path))
+	missing := api.Errorf(api.CodeTransactionNotFound, "transaction %q is unknown: give the transaction_id that a commit answered with, or a table's id and the version or the uuid of one of its own transactions", show(path))
 	if len(path) != 1 || uuid.Validate(path[0]) != nil {
 		return lance.Transaction{}, missing
 	}
@@ -102,12 +108,15 @@ func describeTransaction(t lance.Transaction) (api.TransactionStatus, map[string
 	return api.TransactionSucceeded, properties, nil
 }
 
-// AlterTransaction changes the status and properties that people keep with a transaction: all actions or none. It never changes
-// what was committed. Errors: 10, 13 (a malformed action, a property that the catalog keeps, unsetting an absent one in mode
-// Fail), 14 (setting one that exists in mode Fail).
+// AlterTransaction changes the status and properties that people keep with a transaction, or with one of a table's own changes (see
+// DescribeTransaction): all actions or none. It never changes what was committed. Errors: 10, 13 (a malformed action, a property that the
+// catalog keeps, unsetting an absent one in mode Fail), 14 (setting one that exists in mode Fail), 19 (a change's manifest is damaged).
 func (c *Catalog) AlterTransaction(ctx context.Context, req *api.AlterTransactionRequest) (*api.AlterTransactionResponse, error) {
 	if len(req.Actions) == 0 {
 		return nil, api.Errorf(api.CodeInvalidInput, "actions is empty: give at least one")
+	}
+	if len(req.ID) > 1 {
+		return c.alterChange(ctx, req)
 	}
 	found, err := c.transaction(ctx, req.ID)
 	if err != nil {
@@ -119,13 +128,10 @@ func (c *Catalog) AlterTransaction(ctx context.Context, req *api.AlterTransactio
 		if err != nil {
 			return err
 		}
-		a := alteration{transaction: &t}
+		a := alteration{transaction: &t, kept: kept}
 		t.Properties = filled(maps.Clone(t.Properties))
-		for i, action := range req.Actions {
-			if err := a.perform(action); err != nil {
-				err.Message = "actions[" + strconv.Itoa(i) + "]: " + err.Message
-				return err
-			}
+		if err := a.performAll(req.Actions); err != nil {
+			return err
 		}
 		if err := checkMap("the transaction's properties", t.Properties); err != nil {
 			return err
@@ -147,6 +153,17 @@ func (c *Catalog) AlterTransaction(ctx context.Context, req *api.AlterTransactio
 // alteration performs actions on a transaction that has been read.
 type alteration struct {
 	transaction *lance.Transaction
+	kept        func(property string) bool // those that nobody may change
+}
+
+func (a alteration) performAll(actions []api.AlterTransactionAction) error {
+	for i, action := range actions {
+		if err := a.perform(action); err != nil {
+			err.Message = "actions[" + strconv.Itoa(i) + "]: " + err.Message
+			return err
+		}
+	}
+	return nil
 }
 
 func (a alteration) perform(action api.AlterTransactionAction) *api.Error {
@@ -187,7 +204,7 @@ func (a alteration) setProperty(s api.AlterTransactionSetProperty) *api.Error {
 	if err != nil {
 		return err.(*api.Error)
 	}
-	if kept(*s.Key) {
+	if a.kept(*s.Key) {
 		return keptByCatalog(*s.Key)
 	}
 	_, there := a.transaction.Properties[*s.Key]
@@ -209,7 +226,7 @@ func (a alteration) unsetProperty(s api.AlterTransactionUnsetProperty) *api.Erro
 	if err != nil {
 		return err.(*api.Error)
 	}
-	if kept(*s.Key) {
+	if a.kept(*s.Key) {
 		return keptByCatalog(*s.Key)
 	}
 	if _, there := a.transaction.Properties[*s.Key]; !there && mode == "Fail" {

@@ -105,7 +105,7 @@ func (c *Catalog) DescribeTableVersion(ctx context.Context, req *api.DescribeTab
 	if err != nil {
 		return nil, err
 	}
-	wire, err := c.wireVersion(t, v)
+	wire, err := c.shownVersion(t, v)
 	if err != nil {
 		return nil, err
 	}
@@ -229,13 +229,13 @@ func (c *Catalog) ListTableVersions(ctx context.Context, req *api.ListTableVersi
 			return nil, err
 		}
 		for _, v := range page {
-			wire, err := c.wireVersion(t, v)
+			wire, err := c.shownVersion(t, v)
 			if err != nil {
 				return nil, err
 			}
 			resp.Versions = append(resp.Versions, wire)
 			cur.After = int64(v.Number)
-			for key, value := range v.Metadata {
+			for key, value := range wire.Metadata {
 				size += len(key) + len(value)
 			}
 		}
@@ -518,6 +518,13 @@ func (c *Catalog) prune(ctx context.Context, cp chainPlace, gone []lance.Version
 func (c *Catalog) chainOf(t lance.Table, branch lance.Branch) (chainPlace, error) {
 	p, err := c.place(t.Location)
 	return chainPlace{chain: lance.Chain{Table: t.ID, Branch: branch}, place: p, path: t.Path}, err
+}
+
+// shownVersion is a version as lists and descriptions show it: as it travels, with its summary among the metadata.
+func (c *Catalog) shownVersion(t lance.Table, v lance.Version) (api.TableVersion, error) {
+	wire, err := c.wireVersion(t, v)
+	wire.Metadata = withSummary(v.Metadata, v.Summary)
+	return wire, err
 }
 
 // wireVersion is a version as it travels: its manifest under the final name, relative to the store's root (client contract,

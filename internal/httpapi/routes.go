@@ -37,7 +37,7 @@ func rows(c *catalog.Catalog, e engine.Engine) []row {
 		"ListTables":               on(c.ListTables),
 		"ListAllTables":            on(listAllTables(c)),
 		"RegisterTable":            on(c.RegisterTable),
-		"DescribeTable":            on(c.DescribeTable),
+		"DescribeTable":            on(describeTable(c)),
 		"TableExists":              on(c.TableExists),
 		"DropTable":                on(c.DropTable),
 		"DeregisterTable":          on(c.DeregisterTable),
@@ -49,6 +49,10 @@ func rows(c *catalog.Catalog, e engine.Engine) []row {
 		"BatchDeleteTableVersions": on(c.BatchDeleteTableVersions),
 		"BatchCreateTableVersions": on(c.BatchCreateTableVersions),
 		"BatchCommitTables":        on(c.BatchCommitTables),
+		"GetTableStats":            on(c.GetTableStats),
+		"CountTableRows":           on(countTableRows(c, e)),
+		"ListTableIndices":         on(c.ListTableIndices),
+		"DescribeTableIndexStats":  on(c.DescribeTableIndexStats),
 		"ListTableTags":            on(c.ListTableTags),
 		"GetTableTagVersion":       on(c.GetTableTagVersion),
 		"CreateTableTag":           on(c.CreateTableTag),
@@ -94,6 +98,31 @@ func listAllTables(c *catalog.Catalog) func(context.Context, *api.ListTablesRequ
 			return c.ListTables(ctx, req)
 		}
 		return c.ListAllTables(ctx, req, d.delimiter)
+	}
+}
+
+// describeTable answers LanceDB's db:// client, which opens tables by this operation alone, with all that it needs for that, whatever it asks
+// for, and in its own names of types (client contract, facts 91 and 92).
+func describeTable(c *catalog.Catalog) func(context.Context, *api.DescribeTableRequest) (*api.DescribeTableResponse, error) {
+	return func(ctx context.Context, req *api.DescribeTableRequest) (*api.DescribeTableResponse, error) {
+		if dialectFrom(ctx).cloud {
+			return c.DescribeOpenTable(ctx, req)
+		}
+		return c.DescribeTable(ctx, req)
+	}
+}
+
+// countTableRows leaves the rows that match a condition to the engine.
+func countTableRows(c *catalog.Catalog, e engine.Engine) func(context.Context, *api.CountTableRowsRequest) (*api.CountTableRowsResponse, error) {
+	return func(ctx context.Context, req *api.CountTableRowsRequest) (*api.CountTableRowsResponse, error) {
+		if req.Predicate == nil {
+			return c.CountTableRows(ctx, req)
+		}
+		resp, err := e.Do(ctx, "CountTableRows", req)
+		if err != nil {
+			return nil, err
+		}
+		return resp.(*api.CountTableRowsResponse), nil
 	}
 }
 

@@ -63,7 +63,7 @@ func TestPanic(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, limited(httpapi.Limits{Concurrent: 1, QueueLength: 1}), func(o *httpapi.Options) { o.Engine = bomb{} })
 	for range 3 {
-		r := s.send(t, call{path: "/v1/table/t/stats", body: `{}`})
+		r := s.send(t, call{path: "/v1/table/t/restore", body: `{"version":1}`})
 		r.fails(t, http.StatusInternalServerError, api.CodeInternal, r.header.Get("X-Request-Id"))
 		if strings.Contains(r.body, "boom") || strings.Contains(r.body, ".go") {
 			t.Errorf("the answer tells of the inside: %s", r.body)

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,7 +47,7 @@ func operations() []operation {
 
 // catalogOperations are those that the catalog performs by itself.
 func catalogOperations() []operation {
-	return append(append(namespaceOperations(), tableOperations()...), append(versionOperations(), referenceOperations()...)...)
+	return slices.Concat(namespaceOperations(), tableOperations(), versionOperations(), referenceOperations(), metadataOperations())
 }
 
 func namespaceOperations() []operation {
@@ -138,6 +139,22 @@ func referenceOperations() []operation {
 	}
 }
 
+// metadataOperations are answered from manifests.
+func metadataOperations() []operation {
+	missing := []int{namespaceNotFound, tableNotFound, invalidInput}
+	at := obj{"version": "1", "branch": list{}}
+	return []operation{
+		{name: "GetTableStats", method: post, path: "/v1/table/{id}/stats", kind: tableID, json: true,
+			wrong: obj{"branch": list{}}, codes: append([]int{branchNotFound}, missing...)},
+		{name: "CountTableRows", method: post, path: "/v1/table/{id}/count_rows", kind: tableID, json: true,
+			wrong: at, codes: append([]int{unsupported, versionNotFound, branchNotFound}, missing...)},
+		{name: "ListTableIndices", method: post, path: "/v1/table/{id}/index/list", kind: tableID, json: true,
+			wrong: at, codes: append([]int{versionNotFound, branchNotFound}, missing...)},
+		{name: "DescribeTableIndexStats", method: post, path: "/v1/table/{id}/index/{index_name}/stats", kind: tableID, json: true,
+			wrong: at, codes: append([]int{indexNotFound, versionNotFound, branchNotFound}, missing...)},
+	}
+}
+
 // engineOperations need the Lance library; without a worker they are not offered.
 func engineOperations() []operation {
 	search := obj{"k": 1, "vector": obj{}}
@@ -161,13 +178,11 @@ func engineOperations() []operation {
 		row("AlterTableAlterColumns", "/v1/table/{id}/alter_columns", obj{"alterations": list{obj{"path": "id", "rename": "key"}}}),
 		row("UpdateFieldMetadata", "/v1/table/{id}/update_field_metadata", obj{"updates": list{obj{"path": "id", "metadata": obj{"a": "b"}}}}),
 		row("AlterTableDropColumns", "/v1/table/{id}/drop_columns", obj{"columns": list{"id"}}),
-		row("GetTableStats", "/v1/table/{id}/stats", nil),
 		stream("InsertIntoTable", "/v1/table/{id}/insert"),
 		stream("MergeInsertIntoTable", "/v1/table/{id}/merge_insert"),
 		row("UpdateTable", "/v1/table/{id}/update", obj{"updates": list{list{"id", "id + 1"}}}),
 		row("DeleteFromTable", "/v1/table/{id}/delete", obj{"predicate": "id = 1"}),
 		row("QueryTable", "/v1/table/{id}/query", search),
-		row("CountTableRows", "/v1/table/{id}/count_rows", nil),
 		stream("CreateTable", "/v1/table/{id}/create"),
 		row("ExplainTableQueryPlan", "/v1/table/{id}/explain_plan", obj{"query": search}),
 		row("AnalyzeTableQueryPlan", "/v1/table/{id}/analyze_plan", search),
@@ -177,8 +192,6 @@ func engineOperations() []operation {
 		row("CreateMaterializedView", "/v1/materialized_view/{id}/create", view),
 		row("CreateTableIndex", "/v1/table/{id}/create_index", index),
 		row("CreateTableScalarIndex", "/v1/table/{id}/create_scalar_index", index),
-		row("ListTableIndices", "/v1/table/{id}/index/list", nil),
-		row("DescribeTableIndexStats", "/v1/table/{id}/index/{index_name}/stats", nil),
 		bodiless,
 		row("CreateTableBranch", "/v1/table/{id}/branches/create", obj{"name": "dev"}),
 		row("DeleteTableBranch", "/v1/table/{id}/branches/delete", obj{"name": "dev"}),
@@ -279,8 +292,8 @@ func TestEngineOperations(t *testing.T) {
 			}
 		})
 	}
-	t.Run("CountTableRows by GET, as older clients send it", func(t *testing.T) {
+	t.Run("CountTableRows with a predicate", func(t *testing.T) {
 		t.Parallel()
-		suite.send(t, "CountTableRows", tb.id, nil, method(get), noBody()).fails(t, unsupported)
+		suite.send(t, "CountTableRows", tb.id, obj{"predicate": "id = 1"}).fails(t, unsupported)
 	})
 }
