@@ -65,28 +65,28 @@ func (s *Store) DeleteTree(ctx context.Context, prefix string) (int, error) {
 		return 0, err
 	}
 	var removed atomic.Int64
-	group, groupCtx := errgroup.WithContext(ctx)
+	var failed atomic.Bool
+	var group errgroup.Group
 	group.SetLimit(parallelDeletes)
 	var listErr error
-	for attrs, err := range s.objects(groupCtx, prefix, "") {
-		if err != nil {
+	for attrs, err := range s.objects(ctx, prefix, "") {
+		// What is under way when one fails is waited for: it counts.
+		if err != nil || failed.Load() {
 			listErr = err
 			break
 		}
 		group.Go(func() error {
-			gone, err := s.remove(groupCtx, attrs.Name)
+			gone, err := s.remove(ctx, attrs.Name)
 			if gone {
 				removed.Add(1)
+			}
+			if err != nil {
+				failed.Store(true)
 			}
 			return err
 		})
 	}
-	// A removal that fails ends the listing; its error is the one to tell.
-	err := group.Wait()
-	if err == nil {
-		err = listErr
-	}
-	if err != nil {
+	if err := errors.Join(group.Wait(), listErr); err != nil {
 		return int(removed.Load()), fmt.Errorf("remove all under %q: %w", prefix, err)
 	}
 	return int(removed.Load()), nil

@@ -2,8 +2,10 @@ package gcs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,13 +32,24 @@ func throttled(err error) bool {
 	if !errors.As(err, &answer) {
 		return false
 	}
-	return answer.Code == http.StatusTooManyRequests || slices.ContainsFunc(answer.Errors, func(item googleapi.ErrorItem) bool {
+	return answer.Code == http.StatusTooManyRequests || slices.ContainsFunc(reasons(answer), func(item googleapi.ErrorItem) bool {
 		return slices.Contains([]string{"rateLimitExceeded", "userRateLimitExceeded"}, item.Reason)
 	})
 }
 
-// mayPass reports whether the same request may succeed a moment later: 408, 429 and 5xx, a connection that failed.
-func mayPass(err error) bool { return throttled(err) || storage.ShouldRetry(err) }
+// reasons are those of an answer. The library does not read them for downloads.
+func reasons(answer *googleapi.Error) []googleapi.ErrorItem {
+	var body struct {
+		Error struct{ Errors []googleapi.ErrorItem }
+	}
+	if len(answer.Errors) > 0 || json.Unmarshal([]byte(answer.Body), &body) != nil {
+		return answer.Errors
+	}
+	return body.Error.Errors
+}
+
+// mayPass reports whether the same request may succeed a moment later: 408, 429 and 5xx, a connection that failed or ended.
+func mayPass(err error) bool { return throttled(err) || storage.ShouldRetry(err) || errors.Is(err, io.EOF) }
 
 // kind gives an error the meaning that its status has for every request. Whether a 404 proves that an object is absent is asked in absent;
 // everywhere else it does not.

@@ -75,6 +75,7 @@ type Store struct {
 	client *storage.Client
 	bucket *storage.BucketHandle
 	name   string
+	pauses gax.Backoff // a copy for each use: it counts
 }
 
 var _ objstore.Store = (*Store)(nil)
@@ -89,13 +90,21 @@ func New(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bucket %q of Google Cloud Storage: %w (name a key file in GOOGLE_APPLICATION_CREDENTIALS, log in with \"gcloud auth application-default login\", or set STORAGE_EMULATOR_HOST for an emulator)", o.Bucket, err)
 	}
-	client.SetRetry(
-		storage.WithBackoff(gax.Backoff{Initial: firstPause, Max: longestPause, Multiplier: 2}),
+	s := &Store{client: client, name: o.Bucket}
+	s.pause(firstPause, longestPause)
+	return s, nil
+}
+
+// pause sets the bounds of the first and the longest pause before a request is sent again. It is called before the store is used.
+func (s *Store) pause(first, longest time.Duration) {
+	s.pauses = gax.Backoff{Initial: first, Max: longest, Multiplier: 2}
+	s.client.SetRetry(
+		storage.WithBackoff(s.pauses),
 		storage.WithMaxAttempts(tries),
 		storage.WithPolicy(storage.RetryAlways), // every request here may be carried out twice: see put
 		storage.WithErrorFunc(mayPass),
 	)
-	return &Store{client: client, bucket: client.Bucket(o.Bucket), name: o.Bucket}, nil
+	s.bucket = s.client.Bucket(s.name) // it keeps what was set until now
 }
 
 // Close lets go of idle connections. The store may not be used afterwards.

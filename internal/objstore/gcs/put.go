@@ -9,6 +9,7 @@ import (
 
 	"cloud.google.com/go/storage"
 	"github.com/google/uuid"
+	"github.com/googleapis/gax-go/v2"
 
 	"github.com/lancerest/lancerest/internal/objstore"
 )
@@ -58,31 +59,51 @@ func (s *Store) PutIf(ctx context.Context, key, etag string, data []byte) (objst
 // put sends an object, again where that may help. If a later try finds the condition failed, it is looked whether an earlier one is the reason.
 func (s *Store) put(ctx context.Context, key string, data []byte, condition storage.Conditions) (objstore.Info, error) {
 	id := uuid.NewString()
-	sent := 0
+	failed := 0
 	again := func(err error) bool {
-		sent++
-		return sent < tries && mayPass(err)
+		failed++
+		return failed < tries && mayPass(err)
 	}
-	object := s.bucket.Object(key).If(condition).Retryer(storage.WithErrorFunc(again))
-	w := object.NewWriter(ctx)
-	w.ChunkSize = min(len(data)+1, largest)
+	object := s.bucket.Object(key).If(condition)
+	pauses := s.pauses
+	for {
+		attrs, err := send(ctx, object, data, id, again)
+		if err == nil {
+			return infoOf(attrs), nil
+		}
+		if failed > 0 && status(err) == http.StatusPreconditionFailed {
+			return s.own(ctx, key, id, err)
+		}
+		if !again(err) || gax.Sleep(ctx, pauses.Pause()) != nil {
+			return objstore.Info{}, err
+		}
+	}
+}
+
+// send sends an object once. Of one in parts, the parts are sent again as long as again allows it.
+func send(ctx context.Context, object *storage.ObjectHandle, data []byte, id string, again func(error) bool) (*storage.ObjectAttrs, error) {
+	inParts := len(data) >= largest
+	w := object.Retryer(storage.WithErrorFunc(func(err error) bool { return inParts && again(err) })).NewWriter(ctx)
+	w.ChunkSize = min(len(data)+1, largest) // it is held in memory
 	w.ContentType = "application/octet-stream"
 	w.CRC32C, w.SendCRC32C = crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)), true
 	w.Metadata = map[string]string{mark: id}
 	_, err := w.Write(data)
 	// The store's answer comes with Close, also when it made a write fail.
-	err = errors.Join(w.Close(), err)
-	if err == nil {
-		return infoOf(w.Attrs()), nil
+	if err := errors.Join(w.Close(), err); err != nil {
+		return nil, err
 	}
-	if sent > 1 && status(err) == http.StatusPreconditionFailed {
-		attrs, lookErr := s.bucket.Object(key).Attrs(ctx)
-		switch {
-		case lookErr == nil && attrs.Metadata[mark] == id:
-			return infoOf(attrs), nil
-		case lookErr != nil && status(lookErr) != http.StatusNotFound:
-			return objstore.Info{}, fmt.Errorf("whether an earlier try was carried out is not known: %w", lookErr)
-		}
+	return w.Attrs(), nil
+}
+
+// own returns the object under key if it is the one that a put with this id sent; else the refusal that the put met.
+func (s *Store) own(ctx context.Context, key, id string, refusal error) (objstore.Info, error) {
+	attrs, err := s.bucket.Object(key).Attrs(ctx)
+	switch {
+	case err == nil && attrs.Metadata[mark] == id:
+		return infoOf(attrs), nil
+	case err != nil && status(err) != http.StatusNotFound:
+		return objstore.Info{}, fmt.Errorf("whether an earlier try was carried out is not known: %w", err)
 	}
-	return objstore.Info{}, err
+	return objstore.Info{}, refusal
 }

@@ -37,10 +37,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // proxy leads to the emulator, with the host that the client named.
 func (s *Server) proxy() *httputil.ReverseProxy {
 	bare, _ := url.Parse(s.Bare) // it is our own
-	return &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(bare)
-		r.Out.Host = r.In.Host
-	}}
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(bare)
+			r.Out.Host = r.In.Host
+		},
+		// Without it a client that hangs up would be in the log.
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
 }
 
 // generation is that of the object which a removal names; "" where there is none.
