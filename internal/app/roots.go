@@ -38,8 +38,8 @@ func makeDirs(c Config, settings []config.Root) error {
 	return nil
 }
 
-// openRoots opens the storage of every root; directories must exist. Roots that are reached in the same way share a store: one for the file
-// system, one for each bucket.
+// openRoots opens the storage of every root, and what makes keys for it; directories must exist. Roots that are reached in the same way share
+// a store: one for the file system, one for each bucket.
 func openRoots(ctx context.Context, settings []config.Root) ([]catalog.Root, error) {
 	var s stores
 	roots := make([]catalog.Root, len(settings))
@@ -52,7 +52,11 @@ func openRoots(ctx context.Context, settings []config.Root) ([]catalog.Root, err
 		if err != nil {
 			return nil, fmt.Errorf("root %s: %w", loc, err)
 		}
-		roots[i] = catalog.Root{Location: loc, Objects: objects}
+		given, err := accessTo(r, loc, objects)
+		if err != nil {
+			return nil, fmt.Errorf("root %s: %w", loc, err)
+		}
+		roots[i] = catalog.Root{Location: loc, Objects: objects, Access: given}
 	}
 	return roots, nil
 }
