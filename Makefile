@@ -75,8 +75,8 @@ $(AZURITE):
 	@touch $@
 
 .PHONY: check-go
-check-go: postgres tools ## Go tests, with the race detector where there is a C compiler.
-	$(call step,$@,go test $(RACE) $$(go list ./... | grep -vE '$(OWN_STEP)'))
+check-go: postgres tools $(VENV)/ready ## Go tests, with the race detector where there is a C compiler.
+	$(call step,$@,LANCEREST_PYTHON=$(CURDIR)/$(VENV)/bin/python go test $(RACE) $$(go list ./... | grep -vE '$(OWN_STEP)'))
 
 .PHONY: check-model
 check-model: ## Every interleaving of the commit keeps its promises.
@@ -97,8 +97,9 @@ check-postgres: postgres $(VENV)/ready $(BIN) ## The rules, the wire suite and t
 
 SOAK ?= 10m
 .PHONY: soak
-soak: postgres ## Kill servers, replicas and databases under load, at random, for SOAK (10m).
-	$(call step,$@,LANCEREST_SOAK=$(SOAK) go test -count=1 -timeout 24h -v -run 'KillUnderLoad|Replicas' ./test/faults)
+soak: postgres $(VENV)/ready ## Kill servers, replicas, databases and clients under load, at random, for SOAK (10m).
+	$(call step,$@,LANCEREST_SOAK=$(SOAK) LANCEREST_PYTHON=$(CURDIR)/$(VENV)/bin/python go test -count=1 -timeout 24h -parallel 16 -v \
+	-run 'KillUnderLoad|PowerFailure|Replicas' ./test/faults)
 
 .PHONY: check-ruff
 check-ruff: $(VENV)/ready ## Python code is formatted and free of what ruff finds.
@@ -108,13 +109,13 @@ check-ruff: $(VENV)/ready ## Python code is formatted and free of what ruff find
 .PHONY: check-mypy
 check-mypy: $(VENV)/ready ## Python code is typed.
 	$(call step,$@,MYPYPATH=python/lancerest/src:test/clients $(VENV)/bin/mypy --config-file python/lancerest/pyproject.toml \
-	python/lancerest/src examples test/clients)
+	python/lancerest/src examples test/clients test/faults)
 
 .PHONY: check-clients
 check-clients: $(VENV)/ready $(BIN) ## pylance, lancedb and the Python package against running servers.
 	$(call step,$@,cd test/clients && LANCEREST_BIN=$(BIN) ../../$(VENV)/bin/python -m pytest -q -n $(JOBS) .)
 
-PY_SOURCES := python test/clients test/wire examples
+PY_SOURCES := python test/clients test/faults test/wire examples
 
 .PHONY: bench
 bench: $(VENV)/ready ## Load this server and the reference server side by side, and print both (5 to 10 minutes).

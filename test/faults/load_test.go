@@ -1,3 +1,5 @@
+//go:build unix
+
 package faults_test
 
 import (
@@ -5,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -163,26 +164,26 @@ func soak(t *testing.T) (rounds int, until time.Time) {
 // TestKillUnderLoad kills the server at random moments under load, again and again on the same data.
 func TestKillUnderLoad(t *testing.T) {
 	t.Parallel()
-	killUnderLoad(t, func(string) {})
+	eachState(t, func(t *testing.T, where place) { killUnderLoad(t, where, func() {}) })
 }
 
-// killUnderLoad kills servers, and each time lets something happen to what is left in the data directory before the next one starts.
-func killUnderLoad(t *testing.T, then func(data string)) {
+// killUnderLoad kills servers, and each time lets something happen to what is left before the next one starts.
+func killUnderLoad(t *testing.T, where place, then func()) {
 	t.Helper()
-	data := filepath.Join(t.TempDir(), "data")
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	p := start(t, data)
+	p := start(t, where.data, where.flags()...)
 	all := newPairs(t, p)
 	rounds, until := soak(t)
-	for n := 0; n < rounds || time.Now().Before(until); n++ {
+	n := 0
+	for ; n < rounds || time.Now().Before(until); n++ {
 		load(t, p, all, func() {
 			time.Sleep(time.Duration(20+rnd.IntN(300)) * time.Millisecond) // a moment by chance, whatever is under way
 			p.kill(t)
 		})
-		then(data)
-		p = start(t, data)
+		then()
+		p = start(t, where.data, where.flags()...)
 		for _, x := range all {
 			x.settle(t, p)
 		}
@@ -191,7 +192,7 @@ func killUnderLoad(t *testing.T, then func(data string)) {
 		}
 	}
 	p.stop(t)
-	clean(t, data)
+	clean(t, where.data, where.flags()...)
 	total := 0
 	for _, x := range all {
 		total += len(x.answered)
@@ -199,24 +200,25 @@ func killUnderLoad(t *testing.T, then func(data string)) {
 	if total == 0 {
 		t.Error("nothing was acknowledged in any round: the test shows nothing")
 	}
-	t.Logf("%d batches were acknowledged", total)
+	t.Logf("the server was killed %d times, %d batches were acknowledged", n, total)
 }
 
 // TestStopUnderLoad asks the server to stop under load: every request that it took is answered with its true outcome, and nothing is
 // left for the next start.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
-	data := filepath.Join(t.TempDir(), "data")
-	p := start(t, data)
-	all := newPairs(t, p)
-	load(t, p, all, func() {
-		time.Sleep(150 * time.Millisecond) // load, for a while
+	eachState(t, func(t *testing.T, where place) {
+		p := start(t, where.data, where.flags()...)
+		all := newPairs(t, p)
+		load(t, p, all, func() {
+			time.Sleep(150 * time.Millisecond) // load, for a while
+			p.stop(t)
+		})
+		clean(t, where.data, where.flags()...)
+		p = start(t, where.data, where.flags()...)
+		for _, x := range all {
+			x.settle(t, p)
+		}
 		p.stop(t)
 	})
-	clean(t, data)
-	p = start(t, data)
-	for _, x := range all {
-		x.settle(t, p)
-	}
-	p.stop(t)
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package faults_test
 
 import (
@@ -23,6 +25,13 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if text := os.Getenv(clientJob); text != "" {
+		if err := clientMain(text); err != nil {
+			fmt.Fprintln(os.Stderr, "client:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	flag.Parse()
 	os.Exit(run(m))
 }

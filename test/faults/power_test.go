@@ -1,3 +1,5 @@
+//go:build unix
+
 package faults_test
 
 import (
@@ -23,8 +25,9 @@ func TestPowerFailure(t *testing.T) {
 	t.Logf("seed of the damage: %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	damaged := 0
-	killUnderLoad(t, func(data string) {
-		for _, name := range unsynced(t, data) {
+	where := place{data: newFolder(t).data}
+	killUnderLoad(t, where, func() {
+		for _, name := range unsynced(t, where.data) {
 			if damage(t, rnd, name) {
 				damaged++
 			}

@@ -8,9 +8,13 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/store"
@@ -41,6 +45,15 @@ func startReplicas(t *testing.T, data, state string, n int) *replicas {
 		t.FailNow()
 	}
 	return r
+}
+
+// restart starts all replicas anew, which have been stopped, on another state.
+func (r *replicas) restart(t *testing.T, state string) {
+	t.Helper()
+	anew := startReplicas(t, r.data, state, len(r.all))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state, r.all = state, anew.all
 }
 
 // any returns one of the replicas, which may have died.
@@ -256,17 +269,109 @@ func nothingPending(t *testing.T, state string) {
 	}
 }
 
-// TestReplicas kills replicas, and the database under them, and leaves half-done work to them.
+// TestReplicas kills replicas, their clients and the database under them, leaves half-done work to them, and has them meet.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	t.Run("a replica dies at every step", func(t *testing.T) {
-		t.Parallel()
-		replicaDies(t, pgtest.Start(t, pgtest.Options{}))
-	})
-	t.Run("failover under load", func(t *testing.T) {
-		t.Parallel()
-		failover(t, pgtest.Start(t, pgtest.Options{}))
-	})
+	for name, test := range map[string]func(t *testing.T, cluster *pgtest.Cluster){
+		"one name":                                  oneName,
+		"opposite orders":                           oppositeOrders,
+		"a replica dies at every step":              replicaDies,
+		"replicas and clients are killed at random": killedAtRandom,
+		"failover under load":                       failover,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, pgtest.Start(t, pgtest.Options{}))
+		})
+	}
+}
+
+// oneName has 100 clients declare one name at once over three replicas: one of them is told that it did, all others that it is there.
+func oneName(t *testing.T, cluster *pgtest.Cluster) {
+	url := cluster.Schema(t, "lancerest")
+	data := newFolder(t).data
+	r := startReplicas(t, data, url, 3)
+	errs := make([]error, 100)
+	begin := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			<-begin
+			_, errs[i] = r.all[i%3].DeclareTable(context.Background(), &api.DeclareTableRequest{Target: api.At("t")})
+		})
+	}
+	close(begin)
+	wg.Wait()
+	counts := map[api.Code]int{}
+	for i, err := range errs {
+		if err == nil {
+			counts[-1]++
+			continue
+		}
+		if counts[api.CodeOf(err)]++; api.CodeOf(err) != api.CodeTableAlreadyExists {
+			t.Errorf("declaration %d: %v", i, err)
+		}
+	}
+	if diff := cmp.Diff(map[api.Code]int{-1: 1, api.CodeTableAlreadyExists: 99}, counts); diff != "" {
+		t.Errorf("answers by code, -1 for success (-want +got):\n%s", diff)
+	}
+	if n := cluster.Count(t, `SELECT count(*) FROM lancerest.objects WHERE kind = 2`); n != 1 {
+		t.Errorf("there are %d rows of tables, want 1", n)
+	}
+	r.stop(t)
+	clean(t, data, "--state", url)
+}
+
+// oppositeOrders has clients commit to the same ten tables over two replicas, half of them from the first to the last, half from the last to the
+// first: in the database they wait for each other, and all that clients are told of it is who was first.
+func oppositeOrders(t *testing.T, cluster *pgtest.Cluster) {
+	const tables, clients, rounds = 10, 6, 15
+	url := cluster.Schema(t, "lancerest")
+	data := newFolder(t).data
+	r := startReplicas(t, data, url, 2)
+	var up []table
+	for i := range tables {
+		up = append(up, declare(t, r.all[0], fmt.Sprintf("o%d", i)))
+	}
+	down := slices.Clone(up)
+	slices.Reverse(down)
+	var done atomic.Int64
+	var wg sync.WaitGroup
+	for i := range clients {
+		p, order := r.all[i%2], [][]table{up, down}[i/2%2]
+		wg.Go(func() {
+			for range rounds {
+				head, _, err := latest(p, up[0])
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				req, err := commitOf(head+1, order...)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, err = p.BatchCreateTableVersions(context.Background(), req)
+				switch api.CodeOf(err) {
+				case api.CodeConcurrentModification, api.CodeThrottling:
+				default:
+					if err != nil {
+						t.Errorf("client %d, version %d: %v", i, head+1, err)
+						return
+					}
+					done.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, tb := range up {
+		if n := consecutive(t, r.all[1], tb); n != done.Load() || n < rounds {
+			t.Errorf("%s has %d versions, want the %d that were acknowledged, at least %d", tb.name, n, done.Load(), rounds)
+		}
+	}
+	r.stop(t)
+	clean(t, data, "--state", url)
 }
 
 // replicaDies leaves behind what the death of a replica at every step of a batch leaves. Other replicas, which ran all the time, show each batch
@@ -294,38 +399,43 @@ func replicaDies(t *testing.T, cluster *pgtest.Cluster) {
 }
 
 // failover crashes the primary under load, promotes its synchronous standby and goes on, with a new standby, for as long as soak says. The
-// replicas know both addresses; some are killed meanwhile.
+// replicas know both addresses; some are killed meanwhile. pylance writers take part in the load.
 func failover(t *testing.T, primary *pgtest.Cluster) {
 	const schema = "lancerest"
 	primary.Schema(t, schema)
-	data := newFolder(t).data
-	var all []*pair
+	standby := primary.Standby(t)
+	r := startReplicas(t, newFolder(t).data, pgtest.SchemaOnAny(schema, primary, standby), 3)
+	all := newPairs(t, r.all[0])
+	python := newPython(t, balance(t, r).url())
 	_, until := soak(t)
-	for round := 0; round == 0 || time.Now().Before(until); round++ {
-		standby := primary.Standby(t)
-		url := pgtest.SchemaOnAny(schema, primary, standby)
-		r := startReplicas(t, data, url, 3)
-		if all == nil {
-			all = newPairs(t, r.all[0])
-		}
+	for round := 0; ; round++ {
+		python.write(t, pythonProcesses)
 		insistAll(t, r, all, func() {
 			advance(t, all, 5)
+			python.advance(t, 2)
 			r.killAny(t)
 			advance(t, all, 5)
 			primary.Crash(t)
 			time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // a moment by chance without a database
 			standby.Promote(t)
 			advance(t, all, 5)
+			python.advance(t, 2)
 			r.killAny(t)
 			advance(t, all, 5)
 		})
-		nothingPending(t, url)
+		appended := python.check(t)
+		nothingPending(t, r.state)
 		r.stop(t)
-		clean(t, data, "--state", url)
-		primary = standby
+		clean(t, r.data, "--state", r.state)
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
 		}
-		t.Logf("round %d: %d, %d and %d versions acknowledged", round, all[0].count(), all[1].count(), all[2].count())
+		t.Logf("round %d: %d, %d and %d versions acknowledged, and %d pylance transactions",
+			round, all[0].count(), all[1].count(), all[2].count(), appended)
+		if !time.Now().Before(until) {
+			return
+		}
+		primary, standby = standby, standby.Standby(t)
+		r.restart(t, pgtest.SchemaOnAny(schema, primary, standby))
 	}
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package faults_test
 
 import (
@@ -16,7 +18,6 @@ import (
 	"github.com/lancerest/lancerest/internal/objstore/local"
 	"github.com/lancerest/lancerest/internal/objstore/objtest"
 	"github.com/lancerest/lancerest/internal/store"
-	"github.com/lancerest/lancerest/internal/store/sqlstore"
 )
 
 // mortal is the state as a server sees it that dies at some moment: from then on nothing can be done to it.
@@ -62,18 +63,6 @@ type site struct {
 	root  lance.Location
 }
 
-// newSite makes a site with its state in SQLite.
-func newSite(t *testing.T) *site {
-	t.Helper()
-	s := newFolder(t)
-	var err error
-	if s.state, err = sqlstore.OpenSQLite(context.Background(), sqlstore.Options{Path: filepath.Join(s.data, "catalog.db")}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.state.Close() })
-	return s
-}
-
 // newFolder makes a site that has no state yet.
 func newFolder(t *testing.T) *site {
 	t.Helper()
@@ -81,8 +70,15 @@ func newFolder(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return siteIn(t, data)
+}
+
+// siteIn makes a site of a directory.
+func siteIn(t *testing.T, data string) *site {
+	t.Helper()
 	s := &site{data: data}
-	if err := os.Mkdir(filepath.Join(data, "tables"), 0o755); err != nil {
+	var err error
+	if err := os.MkdirAll(filepath.Join(data, "tables"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if s.files, err = local.New(local.Options{}); err != nil {
@@ -201,27 +197,30 @@ func (s *site) calls(t *testing.T) int {
 // catalog meanwhile, and starts the server on it. Every batch is there as a whole or not at all, and can go on.
 func TestDeathAtEveryStep(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	var victims []victim
-	for n, at := range moments(s.calls(t)) {
-		victims = append(victims, s.die(t, n, at))
-	}
-	if err := s.state.Close(); err != nil {
-		t.Fatal(err)
-	}
-	p := start(t, s.data)
-	for n, v := range victims {
-		// Half of them are met by readers, the others are left to the server's own recovery.
-		if n%2 == 0 {
+	eachState(t, func(t *testing.T, where place) {
+		s := siteIn(t, where.data)
+		s.state = where.open(t)
+		var victims []victim
+		for n, at := range moments(s.calls(t)) {
+			victims = append(victims, s.die(t, n, at))
+		}
+		if err := s.state.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p := start(t, where.data, where.flags()...)
+		for n, v := range victims {
+			// Half of them are met by readers, the others are left to the server's own recovery.
+			if n%2 == 0 {
+				v.check(t, p)
+			}
+		}
+		for _, v := range victims {
+			v.goOn(t, p)
 			v.check(t, p)
 		}
-	}
-	for _, v := range victims {
-		v.goOn(t, p)
-		v.check(t, p)
-	}
-	p.stop(t)
-	clean(t, s.data)
+		p.stop(t)
+		clean(t, where.data, where.flags()...)
+	})
 }
 
 // check fails the test unless the batch is there as a whole or not at all.
