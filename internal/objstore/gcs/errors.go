@@ -49,7 +49,9 @@ func reasons(answer *googleapi.Error) []googleapi.ErrorItem {
 }
 
 // mayPass reports whether the same request may succeed a moment later: 408, 429 and 5xx, a connection that failed or ended.
-func mayPass(err error) bool { return throttled(err) || storage.ShouldRetry(err) || errors.Is(err, io.EOF) }
+func mayPass(err error) bool {
+	return throttled(err) || storage.ShouldRetry(err) || errors.Is(err, io.EOF)
+}
 
 // kind gives an error the meaning that its status has for every request. Whether a 404 proves that an object is absent is asked in absent;
 // everywhere else it does not.

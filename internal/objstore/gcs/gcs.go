@@ -15,10 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"cloud.google.com/go/auth"
 	"cloud.google.com/go/storage"
 	"github.com/googleapis/gax-go/v2"
-	"google.golang.org/api/option"
 
 	"github.com/lancerest/lancerest/internal/objstore"
 )
@@ -39,29 +37,6 @@ type Options struct {
 	Token string
 }
 
-// service turns the options into those of the library.
-func (o Options) service() []option.ClientOption {
-	options := []option.ClientOption{storage.WithJSONReads()}
-	if o.Endpoint != "" {
-		options = append(options, option.WithEndpoint(strings.TrimSuffix(o.Endpoint, "/")+"/storage/v1/"))
-	}
-	switch {
-	case o.Token != "":
-		options = append(options, option.WithAuthCredentials(auth.NewCredentials(&auth.CredentialsOptions{TokenProvider: token(o.Token)})))
-	case o.ServiceAccount != "":
-		options = append(options, option.WithAuthCredentialsJSON(option.ServiceAccount, []byte(o.ServiceAccount)))
-	case o.Anonymous:
-		options = append(options, option.WithoutAuthentication())
-	}
-	return options
-}
-
-// token is a token that nobody renews.
-type token string
-
-// Token implements auth.TokenProvider.
-func (t token) Token(context.Context) (*auth.Token, error) { return &auth.Token{Value: string(t)}, nil }
-
 // Requests that failed for a reason that may pass are sent again, after pauses whose lengths are drawn at random up to bounds that double from
 // the first to the longest. A store that throttles, or is away for a moment, is through it within tries.
 const (
@@ -72,25 +47,30 @@ const (
 
 // Store is an objstore.Store in a bucket. Create it with New.
 type Store struct {
-	client *storage.Client
-	bucket *storage.BucketHandle
-	name   string
-	pauses gax.Backoff // a copy for each use: it counts
+	client   *storage.Client
+	bucket   *storage.BucketHandle
+	name     string
+	pauses   gax.Backoff // a copy for each use: it counts
+	settings Settings
 }
 
 var _ objstore.Store = (*Store)(nil)
 
-// New returns the store in a bucket. It sends no request to the bucket: whether that is there shows with the first use. The error says what is
-// wrong with the options, or that there are no credentials.
+// New returns the store in a bucket. It sends no request: whether the bucket is there, and the credentials are good, shows with the first use.
+// The error says what is wrong with the options, or that there are no credentials.
 func New(ctx context.Context, o Options) (*Store, error) {
 	if o.Bucket == "" || strings.Contains(o.Bucket, "/") {
 		return nil, fmt.Errorf("bucket %q of Google Cloud Storage: give the name alone, such as \"my-bucket\"", o.Bucket)
 	}
-	client, err := storage.NewClient(ctx, o.service()...)
+	credentials, err := o.credentials()
 	if err != nil {
-		return nil, fmt.Errorf("bucket %q of Google Cloud Storage: %w (name a key file in GOOGLE_APPLICATION_CREDENTIALS, log in with \"gcloud auth application-default login\", or set STORAGE_EMULATOR_HOST for an emulator)", o.Bucket, err)
+		return nil, fmt.Errorf("bucket %q of Google Cloud Storage: %w", o.Bucket, err)
 	}
-	s := &Store{client: client, name: o.Bucket}
+	client, err := o.client(ctx, credentials)
+	if err != nil {
+		return nil, fmt.Errorf("bucket %q of Google Cloud Storage: %w", o.Bucket, err)
+	}
+	s := &Store{client: client, name: o.Bucket, settings: Settings{Endpoint: o.endpoint(), Credentials: credentials}}
 	s.pause(firstPause, longestPause)
 	return s, nil
 }
@@ -186,5 +166,11 @@ func ready(ctx context.Context, key string) error {
 	if err := objstore.CheckKey(key); err != nil {
 		return err
 	}
+	if len(key) > keyMax {
+		return fmt.Errorf("%w %q…: it has %d bytes, at most %d are allowed", objstore.ErrInvalidKey, key[:80], len(key), keyMax)
+	}
 	return ctx.Err()
 }
+
+// keyMax is the length of the longest name of an object.
+const keyMax = 1024
