@@ -49,6 +49,8 @@ type Options struct {
 	PartSize int64
 	// Pause is the bound of the first pause before a request is sent again (default 100 ms).
 	Pause time.Duration
+
+	dial string // where every connection goes instead, in tests of host names
 }
 
 // partLeast is the smallest part that S3 takes.
@@ -97,7 +99,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 // load says what the SDK is to look for, and where.
 func (o Options) load() []func(*config.LoadOptions) error {
 	load := []func(*config.LoadOptions) error{
-		config.WithHTTPClient(httpClient()),
+		config.WithHTTPClient(httpClient(o.dial)),
 		// This package sends again by itself, because what the answer means depends on it.
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
 		// Checksums in trailers are refused by many servers that are not Amazon's. The signature covers what is put.
@@ -160,11 +162,16 @@ const (
 	connections   = 256 // that are kept for the next request
 )
 
-func httpClient() *awshttp.BuildableClient {
-	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+func httpClient(dial string) *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().WithDialerOptions(func(d *net.Dialer) {
+		d.Timeout = dialTimeout
+	}).WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = connections, connections
 		t.IdleConnTimeout, t.ResponseHeaderTimeout = idleTimeout, answerTimeout
-	}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout })
+		if direct := t.DialContext; dial != "" {
+			t.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { return direct(ctx, network, dial) }
+		}
+	})
 }
 
 // ready is the check that opens every method on one key.

@@ -22,6 +22,9 @@ import (
 	"github.com/lancerest/lancerest/internal/proctest"
 )
 
+// Domain is the name under which the server takes the bucket's name from the host of a request: "<bucket>.<Domain>". Nothing resolves it.
+const Domain = "s3.test"
+
 // What the server is told at its start.
 const (
 	bucket    = "lancerest"
@@ -242,7 +245,7 @@ func (s *Server) launch(ctx context.Context, weed string) error {
 	s.Endpoint = "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ports[0]))
 	args := []string{
 		"mini", "-dir=" + s.file("data"), "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-bucket=" + bucket, "-master.telemetry=false", "-webdav=false", "-admin.ui=false",
-		"-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.config=" + s.file("s3.json"), "-s3.iam.config=" + s.file("iam.json"),
+		"-s3.domainName=" + Domain, "-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.config=" + s.file("s3.json"), "-s3.iam.config=" + s.file("iam.json"),
 		"-s3.localSocket=" + s.file("s3.sock"), "-filer.localSocket=" + s.file("filer.sock"),
 	}
 	for i, name := range []string{
