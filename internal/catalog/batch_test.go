@@ -16,8 +16,7 @@ func declareOp(name string) api.CommitTableOperation {
 
 // declareAt declares a table in a place that the caller picks, so that versions can be staged for it before it is declared.
 func declareAt(name string, tb table) api.CommitTableOperation {
-	location := "memory://lake/" + tb.dir
-	return api.CommitTableOperation{DeclareTable: &api.DeclareTableRequest{Target: api.At(name), Location: &location}}
+	return api.CommitTableOperation{DeclareTable: &api.DeclareTableRequest{Target: api.At(name), Location: &tb.location}}
 }
 
 func createOp(sv staged) api.CommitTableOperation {
@@ -38,7 +37,7 @@ func deregisterOp(name string) api.CommitTableOperation {
 func TestDeclareAndCreateTogether(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	tb := table{id: []string{"new"}, dir: "tables/new.lance"}
+	tb := s.lake.table("new", "new.lance")
 	one, two := s.lake.stage(t, tb, 1), s.lake.stage(t, tb, 2)
 	gate := s.objects.Hold(putOf(tb.final(2)), objtest.Before)
 	answer := async(func() error {
@@ -65,7 +64,7 @@ func TestNameIsTakenWhilePublishing(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	old := s.declare(t, "old")
-	tb := table{id: []string{"new"}, dir: "tables/new.lance"}
+	tb := s.lake.table("new", "new.lance")
 	mine, other := s.lake.stage(t, tb, 1), s.lake.stage(t, old, 1)
 	gate := s.objects.Hold(putOf(tb.final(1)), objtest.Before)
 	answer := async(func() error {
@@ -89,7 +88,7 @@ func TestNameIsTakenWhilePublishing(t *testing.T) {
 func TestPlaceIsTakenWhilePublishing(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	first, second := table{id: []string{"x"}, dir: "tables/same.lance"}, table{id: []string{"y"}, dir: "tables/same.lance"}
+	first, second := s.lake.table("x", "same.lance"), s.lake.table("y", "same.lance")
 	vx, vy := s.lake.stage(t, first, 1), s.lake.stage(t, second, 1)
 	gate := s.objects.Hold(putOf(first.final(1)), objtest.Before)
 	lost := async(func() error { _, err := s.mixed(context.Background(), declareAt("x", first), createOp(vx)); return err })
@@ -113,7 +112,7 @@ func TestPlaceIsTakenWhilePublishing(t *testing.T) {
 func TestPlaceIsTakenBeforeReserving(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	tb := table{id: []string{"x"}, dir: "tables/same.lance"}
+	tb := s.lake.table("x", "same.lance")
 	sv := s.lake.stage(t, tb, 1)
 	gate := s.objects.Hold(objtest.Match{Op: objtest.OpHead, Key: is(tb.final(1))}, objtest.Before)
 	answer := async(func() error { _, err := s.mixed(context.Background(), declareAt("x", tb), createOp(sv)); return err })
@@ -175,7 +174,7 @@ func TestLaterOperationsSeeEarlierOnes(t *testing.T) {
 	s.listed(t, fresh)
 	s.lake.holds(t, tb.final(4), s.lake.bytes(t, tb.final(4)))
 	// And not the other way round.
-	_, err = s.mixed(context.Background(), createOp(s.lake.stage(t, table{id: []string{"u"}, dir: "tables/u"}, 1)), declareOp("u"))
+	_, err = s.mixed(context.Background(), createOp(s.lake.stage(t, s.lake.table("u", "u"), 1)), declareOp("u"))
 	wantCode(t, err, api.CodeTableNotFound, "operations[0]")
 	_, err = s.mixed(context.Background(), deregisterOp("t"), deleteOp("t", 1, 2))
 	wantCode(t, err, api.CodeTableNotFound, "operations[1]")

@@ -39,7 +39,7 @@ func (s *server) check(t testing.TB, opts catalog.CheckOptions) (catalog.CheckSu
 func (l *lake) snapshot(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for info, err := range l.objects.List(context.Background(), "tables/", "") {
+	for info, err := range l.objects.List(context.Background(), l.root.Key()+"/", "") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func wrongVersions() map[string]wrong {
 		},
 		"the latest is gone and staged": {
 			make: func(t *testing.T, s *server, tb table) { s.lake.remove(t, tb.final(3)) },
-			find: catalog.Finding{Kind: catalog.FindingMissing, Table: "t", Version: 3, What: gone, Action: "publish it again from tables/"},
+			find: catalog.Finding{Kind: catalog.FindingMissing, Table: "t", Version: 3, What: gone, Action: "publish it again from "},
 			good: func(t *testing.T, s *server, tb table) {
 				s.listed(t, tb, 1, 2, 3)
 				s.lake.holds(t, tb.final(3), s.lake.stagedBytes(t, tb, 3))

@@ -123,7 +123,7 @@ func TestStagedPathIsChecked(t *testing.T) {
 		"another scheme's":     put(tb.dir + "/_versions/1.manifest-" + id),
 		"final already":        tb.final(1),
 		"without a suffix":     put(tb.final(1) + "-"),
-		"a URI":                "memory://" + good,
+		"a URI":                s.lake.root.Scheme + "://" + good,
 		"with dots":            tb.dir + "/_versions/../_versions/" + name,
 		"with a double slash":  tb.dir + "/_versions//" + name,
 		"empty":                "",

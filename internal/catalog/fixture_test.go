@@ -23,6 +23,8 @@ import (
 	"github.com/lancerest/lancerest/internal/objstore"
 	"github.com/lancerest/lancerest/internal/objstore/mem"
 	"github.com/lancerest/lancerest/internal/objstore/objtest"
+	"github.com/lancerest/lancerest/internal/objstore/s3"
+	"github.com/lancerest/lancerest/internal/objstore/s3/s3test"
 	"github.com/lancerest/lancerest/internal/store"
 	"github.com/lancerest/lancerest/internal/store/sqlstore"
 )
@@ -54,15 +56,36 @@ func newLake(t testing.TB) *lake {
 // outside of itself is found out.
 func openLake(t tester, dir string) *lake {
 	t.Helper()
-	l := &lake{dir: dir, objects: mem.New()}
+	l := &lake{dir: dir}
+	l.openStorage(t)
 	l.state = l.openState(t)
-	root, err := lance.ParseLocation("memory://lake/tables")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.root = root
 	return l
 }
+
+// openStorage opens the lake's storage. Where the environment names an S3 server, as test/withs3 does, it is a prefix in that server's bucket,
+// which all tests share.
+func (l *lake) openStorage(t tester) {
+	t.Helper()
+	root := "memory://lake/tables"
+	if server, ok := s3test.FromEnvironment(); ok {
+		objects, err := openBucket()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.objects, root = objects, server.Root()+"/"+uuid.NewString()
+	} else {
+		l.objects = mem.New()
+	}
+	var err error
+	if l.root, err = lance.ParseLocation(root); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openBucket opens the bucket that the environment names, once.
+var openBucket = sync.OnceValues(func() (objstore.Store, error) {
+	return s3.New(context.Background(), s3.Options{Bucket: os.Getenv("LANCEREST_TEST_S3_BUCKET")})
+})
 
 // openState opens the lake's state. Where LANCEREST_STATE names a PostgreSQL database, as test/withpostgres sets it, it lies there in a schema
 // of its own, and each server has connections of its own.
@@ -217,8 +240,14 @@ func (s *faultyState) Update(ctx context.Context, fn func(store.Tx) error) error
 
 // table is a table that a test declared.
 type table struct {
-	id  []string
-	dir string // the key of its directory
+	id       []string
+	dir      string // the key of its directory
+	location string
+}
+
+// table is one that may be declared in a directory of the test's choice, right below the root.
+func (l *lake) table(name, dir string) table {
+	return table{id: []string{name}, dir: l.root.Key() + "/" + dir, location: l.root.String() + "/" + dir}
 }
 
 // declare declares a table in the root namespace.
@@ -237,7 +266,7 @@ func tableAt(t tester, name, location string) table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return table{id: []string{name}, dir: loc.Key()}
+	return table{id: []string{name}, dir: loc.Key(), location: location}
 }
 
 // staged is a manifest that a client has written and asks to have published.

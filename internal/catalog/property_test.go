@@ -211,9 +211,7 @@ func (m *machine) batch(t *rapid.T) {
 func (m *machine) mixed(t *rapid.T) {
 	name := m.name(t)
 	b, codes := m.draw(t, 1)
-	fresh := &modelTable{versions: map[int64][]byte{}, table: table{
-		id: []string{name}, dir: "tables/" + name + rapid.StringMatching("[a-z]{12}").Draw(t, "directory"),
-	}}
+	fresh := &modelTable{versions: map[int64][]byte{}, table: m.lake.table(name, name+rapid.StringMatching("[a-z]{12}").Draw(t, "directory"))}
 	first := m.lake.stage(t, fresh.table, 1)
 	if m.tables[name] != nil {
 		codes = append(codes, api.CodeTableAlreadyExists, api.CodeInvalidInput, api.CodeConcurrentModification)
@@ -370,7 +368,7 @@ func (m *machine) register(t *rapid.T) {
 	i := rapid.IntRange(0, len(m.gone)-1).Draw(t, "which")
 	name, old := m.name(t), m.gone[i]
 	_, err := m.server(t).RegisterTable(context.Background(), &api.RegisterTableRequest{
-		Target: api.At(name), Location: "memory://lake/" + old.dir,
+		Target: api.At(name), Location: old.location,
 	})
 	switch {
 	case len(old.versions) == 0:
@@ -380,7 +378,7 @@ func (m *machine) register(t *rapid.T) {
 	default:
 		answered(t, err)
 		last := slices.Max(slices.Collect(maps.Keys(old.versions)))
-		m.tables[name] = &modelTable{table: table{id: []string{name}, dir: old.dir}, versions: maps.Clone(old.versions), known: last, last: last}
+		m.tables[name] = &modelTable{table: table{id: []string{name}, dir: old.dir, location: old.location}, versions: maps.Clone(old.versions), known: last, last: last}
 		m.gone = slices.Delete(m.gone, i, i+1)
 	}
 }

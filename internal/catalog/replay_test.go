@@ -154,7 +154,7 @@ func TestReplayOfMixedBatch(t *testing.T) {
 func TestReplayOfADeclarationInAGivenPlace(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	tb := table{id: []string{"x"}, dir: "tables/given.lance"}
+	tb := s.lake.table("x", "given.lance")
 	sv := s.lake.stage(t, tb, 1)
 	first, err := s.mixed(context.Background(), declareAt("x", tb), createOp(sv))
 	if err != nil {
@@ -167,7 +167,7 @@ func TestReplayOfADeclarationInAGivenPlace(t *testing.T) {
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("(-first +again):\n%s", diff)
 	}
-	other := table{id: []string{"y"}, dir: tb.dir}
+	other := table{id: []string{"y"}, dir: tb.dir, location: tb.location}
 	_, err = s.mixed(context.Background(), declareAt("y", other), createOp(s.lake.stage(t, other, 1)))
 	wantCode(t, err, api.CodeInvalidTableState, "operations[0]", `table "y"`)
 	if got := s.tables(t); len(got) != 1 {
