@@ -140,7 +140,7 @@ func declareRefusal(err error, id lance.TableID, location string) *api.Error {
 	case errors.Is(err, store.ErrNotFound):
 		return missingNamespace(id.Namespace())
 	case errors.Is(err, store.ErrLocationTaken):
-		return api.Errorf(api.CodeTableAlreadyExists, "location %q equals, contains or lies inside the location of another table: choose one of its own", location)
+		return api.Errorf(api.CodeTableAlreadyExists, "location %q equals, contains or lies inside the location of another table, or contains the place of a namespace's tables: choose one of its own", location)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (c *Catalog) assign(r store.Reader, works []*work, tables []lance.Table, wh
 			now = view{table: tables[i], live: true}
 		}
 		if w.kind == lance.EntryDeclare && now.table.ID == 0 {
-			planned, err := c.plan(w)
+			planned, err := c.plan(r, w)
 			if err != nil {
 				return err
 			}
@@ -94,12 +94,15 @@ func (c *Catalog) assign(r store.Reader, works []*work, tables []lance.Table, wh
 
 // plan makes the table that a step declares. Its id and location are fixed before anything is written, so that later steps
 // of the same batch, and helpers, can refer to them. Its namespace is looked at when reserving and again when resolving.
-func (c *Catalog) plan(w *work) (lance.Table, error) {
+func (c *Catalog) plan(r store.Reader, w *work) (lance.Table, error) {
 	id := c.ids.next()
 	location := w.location
 	if location == "" {
-		var err error
-		if location, err = c.newLocation(id, w.id.Name()); err != nil {
+		ns, err := r.Namespace(w.id.Namespace())
+		if ignoreNotFound(err) != nil {
+			return lance.Table{}, err
+		}
+		if location, err = c.newLocation(id, w.id.Name(), ns.Location); err != nil {
 			return lance.Table{}, fmt.Errorf("location for table %q: %w", show(w.id), err)
 		}
 	}

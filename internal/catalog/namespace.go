@@ -1,17 +1,25 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/store"
 )
 
+// LocationProperty is the property of a namespace that says where its new tables go, and those of the namespaces below it that do not
+// say it themselves.
+const LocationProperty = "location"
+
 // CreateNamespace makes a namespace below one that exists. Mode Create refuses a name that is taken (2), ExistOk returns the
 // namespace as it is, Overwrite drops an empty one first and refuses one that is not (3): no data is ever dropped by it.
-// Errors: 1 (parent missing), 2 (taken, also by a table, and always for the root), 3, 13.
+// The property "location" puts its tables under another place in the allowed roots, and comes back in canonical form.
+// Errors: 1 (parent missing), 2 (taken, also by a table, and always for the root), 3, 13 (also where the location is outside the allowed
+// roots, or inside a table's).
 func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceRequest) (*api.CreateNamespaceResponse, error) {
 	id := lance.NamespaceID(req.ID)
 	mode, err := choose("mode", req.Mode, "Create", "ExistOk", "Overwrite")
@@ -27,9 +35,13 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 		}
 		return nil, api.Errorf(api.CodeNamespaceAlreadyExists, "the root namespace always exists")
 	}
-	properties := filled(req.Properties)
+	asked, space, err := c.placed(filled(req.Properties))
+	if err != nil {
+		return nil, err
+	}
+	properties := asked
 	err = c.update(ctx, func(tx store.Tx) error {
-		properties = filled(req.Properties)
+		properties = asked
 		parent, err := namespaceAt(tx, id[:len(id)-1])
 		if err != nil {
 			return err
@@ -49,11 +61,15 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 		} else if !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
+		// A namespace never changes, so what is below it can copy its place.
 		err = tx.InsertNamespace(lance.Namespace{
-			ID: tx.NewID(), Parent: parent.ID, Path: id, Properties: properties, CreatedAt: tx.Now(),
+			ID: tx.NewID(), Parent: parent.ID, Path: id, Location: cmp.Or(space, parent.Location), Properties: properties, CreatedAt: tx.Now(),
 		})
 		if errors.Is(err, store.ErrExists) {
 			return api.Errorf(api.CodeNamespaceAlreadyExists, "%q already exists as a table: names are unique among all children of a namespace", show(id))
+		}
+		if errors.Is(err, store.ErrLocationTaken) {
+			return api.Errorf(api.CodeInvalidInput, "property %s: %q lies in the location of a table: choose a place where no table is", LocationProperty, space)
 		}
 		if err != nil {
 			return err
@@ -64,6 +80,24 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 		return nil, err
 	}
 	return &api.CreateNamespaceResponse{Properties: properties}, nil
+}
+
+// placed returns the properties of a namespace with their location in canonical form, and that location, "" where they have none.
+func (c *Catalog) placed(properties map[string]string) (map[string]string, string, error) {
+	given, ok := properties[LocationProperty]
+	if !ok {
+		return properties, "", nil
+	}
+	loc, err := c.parseGiven(given)
+	if err == nil {
+		err = c.checkSpace(loc)
+	}
+	if err != nil {
+		return nil, "", api.Errorf(api.CodeInvalidInput, "property %s: %v", LocationProperty, err)
+	}
+	properties = maps.Clone(properties)
+	properties[LocationProperty] = loc.String()
+	return properties, loc.String(), nil
 }
 
 // ListNamespaces lists the names of the direct children of a namespace, sorted bytewise. Errors: 1, 13.

@@ -54,13 +54,24 @@ func (c *Catalog) rootOf(loc lance.Location) (Root, bool) {
 	return in, found
 }
 
-// newLocation returns a directory of its own for an incarnation of a table (C1, design section 6): its id, which is never
-// reused, then as much of its name as is harmless in a path, a URI and an access policy.
-func (c *Catalog) newLocation(id lance.ObjectID, name string) (string, error) {
+// newLocation returns a directory of its own for an incarnation of a table (C1, design section 6), in the place of its namespace, or of the
+// first root where that has none ("" in space): its id, which is never reused, then as much of its name as is harmless in a path, a URI
+// and an access policy. The error is of code InvalidTableState where the namespace's place is in no allowed root any more.
+func (c *Catalog) newLocation(id lance.ObjectID, name, space string) (string, error) {
 	var raw [8]byte
 	binary.BigEndian.PutUint64(raw[:], uint64(id))
 	short := strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(raw[:]))
-	loc, err := c.opts.Roots[0].Location.Join(short + "_" + harmless(name) + ".lance")
+	at := c.opts.Roots[0].Location
+	if space != "" {
+		var err error
+		if at, err = lance.ParseLocation(space); err != nil {
+			return "", err
+		}
+	}
+	loc, err := at.Join(short + "_" + harmless(name) + ".lance")
+	if _, ok := c.rootOf(loc); err == nil && !ok {
+		err = api.Errorf(api.CodeInvalidTableState, "tables of this namespace go to %s, which is in none of the roots that this server may use: allow its root again", at)
+	}
 	return loc.String(), err
 }
 
@@ -82,28 +93,67 @@ func harmless(name string) string {
 	return string(b)
 }
 
-// givenLocation checks a location that a caller asks for, a URI, an absolute path, or a path relative to the first root, and
-// returns its canonical form.
-func (c *Catalog) givenLocation(given string) (string, error) {
+// parseGiven reads a location that a caller asks for: a URI, an absolute path, or a path relative to the first root.
+func (c *Catalog) parseGiven(given string) (lance.Location, error) {
 	absolute := given
 	if !strings.HasPrefix(given, "/") && !strings.Contains(given, ":") {
 		absolute = c.opts.Roots[0].Location.String() + "/" + given
 	}
 	loc, err := lance.ParseLocation(absolute)
 	if err != nil {
-		return "", err
+		return loc, err
 	}
 	for segment := range strings.SplitSeq(loc.Key(), "/") {
 		if len(segment) > lance.MaxNameBytes {
-			return "", fmt.Errorf("location %q has a directory name of %d bytes: at most %d are allowed", given[:80]+"…", len(segment), lance.MaxNameBytes)
+			return loc, fmt.Errorf("location %q has a directory name of %d bytes: at most %d are allowed", given[:80]+"…", len(segment), lance.MaxNameBytes)
 		}
+	}
+	return loc, nil
+}
+
+// givenLocation checks the location that a caller asks for a table, and returns its canonical form. It lies below an allowed root, away
+// from the root's marker, and around no other root.
+func (c *Catalog) givenLocation(given string) (string, error) {
+	loc, err := c.parseGiven(given)
+	if err != nil {
+		return "", err
 	}
 	if _, ok := c.rootOf(loc); !ok {
-		roots := make([]string, len(c.opts.Roots))
-		for i, r := range c.opts.Roots {
-			roots[i] = r.Location.String()
-		}
-		return "", fmt.Errorf("location %q lies outside the allowed roots: it must lie below %s", given, strings.Join(roots, " or "))
+		return "", c.outside(given, "below")
 	}
-	return loc.String(), nil
+	for _, r := range c.opts.Roots {
+		if loc.Covers(r.Location) {
+			return "", fmt.Errorf("location %q is, or contains, the root %s, which is for many tables: choose one of its own", given, r.Location)
+		}
+	}
+	return loc.String(), c.besideMarkers(loc)
+}
+
+// checkSpace refuses a place for the tables of a namespace that is not an allowed root or inside one.
+func (c *Catalog) checkSpace(loc lance.Location) error {
+	for _, r := range c.opts.Roots {
+		if r.Location.Covers(loc) {
+			return c.besideMarkers(loc)
+		}
+	}
+	return c.outside(loc.String(), "in")
+}
+
+// outside is the error for a location that is not where it must be.
+func (c *Catalog) outside(given, where string) error {
+	roots := make([]string, len(c.opts.Roots))
+	for i, r := range c.opts.Roots {
+		roots[i] = r.Location.String()
+	}
+	return fmt.Errorf("location %q lies outside the allowed roots: it must lie %s %s", given, where, strings.Join(roots, " or "))
+}
+
+// besideMarkers refuses a location at or below the marker of a root: on an object store it would be a place like any other.
+func (c *Catalog) besideMarkers(loc lance.Location) error {
+	for _, r := range c.opts.Roots {
+		if key := r.marker(); loc.Scheme == r.Location.Scheme && loc.Authority == r.Location.Authority && (loc.Key() == key || strings.HasPrefix(loc.Key(), key+"/")) {
+			return fmt.Errorf("location %s is the marker of the root %s: choose another name than %s", loc, r.Location, Marker)
+		}
+	}
+	return nil
 }

@@ -74,6 +74,9 @@ func (c *Catalog) openRoots(ctx context.Context) error {
 			}
 			continue
 		}
+		if err := c.checkNewRoot(ctx, r); err != nil {
+			return err
+		}
 		_, err := r.Objects.PutIfAbsent(ctx, r.marker(), []byte("Lancerest keeps tables here. Without this file it takes the storage for absent.\n"))
 		if err != nil && !errors.Is(err, objstore.ErrExists) {
 			return fmt.Errorf("mark root %s: %w", r.Location, err)
@@ -84,6 +87,20 @@ func (c *Catalog) openRoots(ctx context.Context) error {
 		known[r.Location.String()] = true
 	}
 	return nil
+}
+
+// checkNewRoot refuses a root inside a table, which would go with that.
+func (c *Catalog) checkNewRoot(ctx context.Context, r Root) error {
+	return c.store.View(ctx, func(tx store.Reader) error {
+		claimed, err := tx.Claimed(r.Location.String())
+		if err != nil || claimed == "" {
+			return err
+		}
+		if loc, err := lance.ParseLocation(claimed); err != nil || loc.Covers(r.Location) {
+			return errors.Join(err, fmt.Errorf("root %s lies in the table at %s: choose another place", r.Location, claimed))
+		}
+		return nil
+	})
 }
 
 func rootKey(i int) string { return "root/" + strconv.Itoa(i) }

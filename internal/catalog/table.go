@@ -100,7 +100,7 @@ func (c *Catalog) DeclareTable(ctx context.Context, req *api.DeclareTableRequest
 			Properties: s.properties, CreatedAt: tx.Now(),
 		}
 		if t.Location == "" {
-			if t.Location, err = c.newLocation(t.ID, s.id.Name()); err != nil {
+			if t.Location, err = c.newLocation(t.ID, s.id.Name(), ns.Location); err != nil {
 				return err
 			}
 		}
