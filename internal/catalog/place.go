@@ -96,7 +96,7 @@ func harmless(name string) string {
 // parseGiven reads a location that a caller asks for: a URI, an absolute path, or a path relative to the first root.
 func (c *Catalog) parseGiven(given string) (lance.Location, error) {
 	absolute := given
-	if !strings.HasPrefix(given, "/") && !strings.Contains(given, ":") {
+	if given != "" && !strings.HasPrefix(given, "/") && !strings.Contains(given, ":") {
 		absolute = c.opts.Roots[0].Location.String() + "/" + given
 	}
 	loc, err := lance.ParseLocation(absolute)
