@@ -22,11 +22,14 @@ func (c *Catalog) DescribeTable(ctx context.Context, req *api.DescribeTableReque
 }
 
 // DescribeOpenTable is DescribeTable for clients that open a table by it alone, as LanceDB's remote SDK does: it always names a version and has
-// its schema, in Lance's names of types. Errors: those of DescribeTable; 4 for a table that is only declared, and 19 where the schema
-// cannot be told.
+// its schema, in Lance's names of types. They read no files themselves, and are given keys only where they ask. Errors: those of
+// DescribeTable; 4 for a table that is only declared, and 19 where the schema cannot be told.
 func (c *Catalog) DescribeOpenTable(ctx context.Context, req *api.DescribeTableRequest) (*api.DescribeTableResponse, error) {
 	detailed := *req
 	detailed.LoadDetailedMetadata = ptr(true)
+	if req.VendCredentials == nil {
+		detailed.VendCredentials = ptr(false)
+	}
 	resp, err := c.describeTable(ctx, &detailed, schema.FormLance)
 	switch {
 	case err != nil:

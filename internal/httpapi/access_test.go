@@ -194,9 +194,14 @@ func TestNobodyAsks(t *testing.T) {
 	v := newVendor(nil)
 	s := giving(t, access.Vend, v).serve(t)
 	s.send(t, call{path: "/v1/table/t/describe", body: `{}`})
-	s.send(t, call{path: "/v1/table/t/declare", body: `{"vend_credentials":false}`})
+	s.must(t, "/v1/table/t/declare", map[string]any{"vend_credentials": false})
 	s.send(t, call{path: "/v1/table/t/declare", body: `{}`})
 	s.send(t, call{path: "/v1/table/t/exists", body: `{}`})
+	s.table(t, "open", 1)
+	<-v.asked // by its declaration
+	if r := s.send(t, call{path: "/v1/table/open/describe/"}.with("x-lancedb-database", "db")); r.status != 200 {
+		t.Errorf("described by LanceDB's SDK: %d %s", r.status, r.body)
+	}
 	select {
 	case dir := <-v.asked:
 		t.Errorf("keys were made for %s", dir)
