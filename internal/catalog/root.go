@@ -26,6 +26,8 @@ type Root struct {
 	Location lance.Location
 	// Objects is the storage that holds it; its keys are those of Location.Key.
 	Objects objstore.Store
+	// Distant says that every call of Objects is a request over a network, so that one that tells much is better than many.
+	Distant bool
 	// Access says what clients are given so that they reach tables by themselves; nil is nothing.
 	Access *access.Access
 }
