@@ -56,7 +56,7 @@ func openRoots(ctx context.Context, settings []config.Root) ([]catalog.Root, err
 		if err != nil {
 			return nil, fmt.Errorf("root %s: %w", loc, err)
 		}
-		roots[i] = catalog.Root{Location: loc, Objects: objects, Access: given}
+		roots[i] = catalog.Root{Location: loc, Objects: objects, Access: given, Distant: loc.Scheme != "file" && loc.Scheme != "memory"}
 	}
 	return roots, nil
 }
