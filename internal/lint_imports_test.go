@@ -24,6 +24,7 @@ func layers() map[string]layer {
 		unix     = "golang.org/x/sys"
 		aws      = "github.com/aws/aws-sdk-go-v2"
 		google   = "cloud.google.com/go"
+		azure    = "github.com/Azure/azure-sdk-for-go/sdk"
 		metrics  = "github.com/prometheus/client_golang"
 		traces   = "go.opentelemetry.io" // the library, and in tests the messages that a collector reads
 	)
@@ -40,26 +41,29 @@ func layers() map[string]layer {
 		"internal/catalog": {own: []string{"api", "internal/access", "internal/auth", "internal/engine", "internal/lance", "internal/objstore", "internal/store"}, outside: []string{uuid, syncing}},
 		"internal/jobs":    {own: []string{"internal/store"}, outside: []string{syncing}},
 		// The contracts, and under each its implementations and its suite.
-		"internal/access":                {own: []string{"internal/lance"}, outside: []string{syncing}},
-		"internal/access/accesstest":     {own: []string{"internal/access", "internal/lance", "internal/objstore"}},
-		"internal/access/aws":            {own: []string{"internal/access", "internal/lance"}, outside: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"}},
-		"internal/access/azure":          {own: []string{"internal/access", "internal/lance"}, outside: []string{"github.com/Azure/azure-sdk-for-go"}},
-		"internal/access/gcp":            {own: []string{"internal/access", "internal/lance"}, outside: []string{"cloud.google.com/go", "golang.org/x/oauth2"}},
-		"internal/auth":                  {own: []string{"api"}},
-		"internal/engine":                {own: []string{"api"}},
-		"internal/store":                 {own: []string{"internal/lance"}},
-		"internal/store/sqlstore":        {own: []string{"internal/lance", "internal/lockfile", "internal/store"}, outside: []string{"github.com/ncruces/go-sqlite3", "github.com/jackc/pgx/v5", unix}},
-		"internal/store/sqlstore/pgtest": {outside: []string{"github.com/jackc/pgx/v5"}},
-		"internal/store/storetest":       {own: []string{"internal/lance", "internal/store"}, outside: []string{cmp}},
-		"internal/lockfile":              {outside: []string{unix}},
-		"internal/objstore":              {},
-		"internal/objstore/gcs":          {own: []string{"internal/objstore"}, outside: []string{google, "github.com/googleapis/gax-go", "google.golang.org/api", uuid, syncing}},
-		"internal/objstore/gcs/gcstest":  {own: []string{"internal/proctest"}},
-		"internal/objstore/local":        {own: []string{"internal/objstore"}, outside: []string{uuid, unix}},
-		"internal/objstore/mem":          {own: []string{"internal/objstore"}},
-		"internal/objstore/objtest":      {own: []string{"internal/objstore"}, outside: []string{cmp}},
-		"internal/objstore/s3":           {own: []string{"internal/objstore"}, outside: []string{aws, syncing}},
-		"internal/objstore/s3/s3test":    {own: []string{"internal/proctest"}, outside: []string{aws}},
+		"internal/access":                   {own: []string{"internal/lance"}, outside: []string{syncing}},
+		"internal/access/accesstest":        {own: []string{"internal/access", "internal/lance", "internal/objstore"}},
+		"internal/access/aws":               {own: []string{"internal/access", "internal/lance"}, outside: []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"}},
+		"internal/access/azure":             {own: []string{"internal/access", "internal/lance"}, outside: []string{"github.com/Azure/azure-sdk-for-go"}},
+		"internal/access/gcp":               {own: []string{"internal/access", "internal/lance"}, outside: []string{"cloud.google.com/go", "golang.org/x/oauth2"}},
+		"internal/auth":                     {own: []string{"api"}},
+		"internal/engine":                   {own: []string{"api"}},
+		"internal/store":                    {own: []string{"internal/lance"}},
+		"internal/store/sqlstore":           {own: []string{"internal/lance", "internal/lockfile", "internal/store"}, outside: []string{"github.com/ncruces/go-sqlite3", "github.com/jackc/pgx/v5", unix}},
+		"internal/store/sqlstore/pgtest":    {outside: []string{"github.com/jackc/pgx/v5"}},
+		"internal/store/storetest":          {own: []string{"internal/lance", "internal/store"}, outside: []string{cmp}},
+		"internal/lockfile":                 {outside: []string{unix}},
+		"internal/objstore":                 {},
+		"internal/objstore/azure":           {own: []string{"internal/objstore"}, outside: []string{azure, uuid, syncing}},
+		"internal/objstore/azure/azuretest": {own: []string{"internal/proctest"}, outside: []string{azure}},
+		"internal/objstore/gcs":             {own: []string{"internal/objstore"}, outside: []string{google, "github.com/googleapis/gax-go", "google.golang.org/api", uuid, syncing}},
+		"internal/objstore/gcs/gcstest":     {own: []string{"internal/proctest"}},
+		"internal/objstore/alone":           {own: []string{"internal/objstore"}},
+		"internal/objstore/local":           {own: []string{"internal/objstore"}, outside: []string{uuid, unix}},
+		"internal/objstore/mem":             {own: []string{"internal/objstore"}},
+		"internal/objstore/objtest":         {own: []string{"internal/objstore"}, outside: []string{cmp}},
+		"internal/objstore/s3":              {own: []string{"internal/objstore"}, outside: []string{aws, syncing}},
+		"internal/objstore/s3/s3test":       {own: []string{"internal/proctest"}, outside: []string{aws}},
 		// The words.
 		"api":                      {},
 		"internal/lance":           {outside: []string{protobuf}},
@@ -102,11 +106,11 @@ func imports(code *tree) []finding {
 // owners holds some packages of the standard library, and what is for tests, to the folders that they are for.
 func owners(code *tree) []finding {
 	owned := map[string][]string{
-		"net/http": {"internal/httpapi", "internal/app", "client", "bench", "internal/objstore/gcs", "internal/objstore/gcs/gcstest", "internal/objstore/s3"},
+		"net/http": {"internal/httpapi", "internal/app", "client", "bench", "internal/objstore/azure", "internal/objstore/gcs", "internal/objstore/gcs/gcstest", "internal/objstore/s3"},
 		"log/slog": {"internal/httpapi", "internal/app", "internal/jobs", "internal/engine/worker", "cmd/lancerest"},
 		"log":      {},
 		// What cannot be seen from outside must be testable without a test double: so nothing is compiled for tests alone.
-		"testing": {"internal/store/storetest", "internal/store/sqlstore/pgtest", "internal/objstore/objtest", "internal/access/accesstest", "internal/objstore/s3/s3test", "internal/objstore/gcs/gcstest", "internal/lance/lancetest"},
+		"testing": {"internal/store/storetest", "internal/store/sqlstore/pgtest", "internal/objstore/objtest", "internal/access/accesstest", "internal/objstore/s3/s3test", "internal/objstore/gcs/gcstest", "internal/objstore/azure/azuretest", "internal/lance/lancetest"},
 	}
 	return code.find(func(f file) []finding {
 		var found []finding
