@@ -20,6 +20,7 @@ type front struct {
 
 	mu   sync.Mutex
 	plan []step
+	rest step // what becomes of requests once the plan is used up
 	seen []string
 }
 
@@ -82,6 +83,7 @@ func behind(t *testing.T, change ...func(*s3.Options)) (*s3.Store, *front) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = target.Scheme, target.Host, r.In.Host
 		},
 	}}
+	f.rest = pass
 	f.Server = httptest.NewServer(f)
 	t.Cleanup(f.Close)
 	return open(t, append([]func(*s3.Options){func(o *s3.Options) { o.Endpoint = f.URL }}, change...)...), f
@@ -92,6 +94,13 @@ func (f *front) will(plan ...step) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.plan, f.seen = plan, nil
+}
+
+// always sets what becomes of every request.
+func (f *front) always(rest step) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rest = rest
 }
 
 // requests returns the requests since will, as methods with the names of parameters: "GET", "POST?delete".
@@ -111,7 +120,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	f.seen = append(f.seen, kind)
-	next := step(pass)
+	next := f.rest
 	if len(f.plan) > 0 {
 		next, f.plan = f.plan[0], f.plan[1:]
 	}

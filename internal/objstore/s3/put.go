@@ -22,13 +22,18 @@ type put struct {
 	data []byte
 	mark string
 	etag string // of the object to replace; "" where there must be none
+	// plain says that there is no condition.
+	plain bool
 	// again says that the request was sent more than once, so that an earlier one may have had its effect.
 	again bool
 }
 
-// condition returns the two conditions of the put, one of them nil.
+// condition returns the two conditions of the put, at most one of them not nil.
 func (p put) condition() (ifMatch, ifNoneMatch *string) {
-	if p.etag != "" {
+	switch {
+	case p.plain:
+		return nil, nil
+	case p.etag != "":
 		return &p.etag, nil
 	}
 	return nil, aws.String("*")
@@ -48,6 +53,18 @@ func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) (objst
 		return objstore.Info{}, err
 	}
 	info, err := s.put(ctx, put{key: key, data: data, mark: rand.Text()})
+	if err != nil {
+		return objstore.Info{}, fmt.Errorf("put %q: %w", key, err)
+	}
+	return info, nil
+}
+
+// Put implements objstore.Plain.
+func (s *Store) Put(ctx context.Context, key string, data []byte) (objstore.Info, error) {
+	if err := ready(ctx, key); err != nil {
+		return objstore.Info{}, err
+	}
+	info, err := s.put(ctx, put{key: key, data: data, mark: rand.Text(), plain: true})
 	if err != nil {
 		return objstore.Info{}, fmt.Errorf("put %q: %w", key, err)
 	}
@@ -107,7 +124,7 @@ func (s *Store) putWhole(ctx context.Context, p put) (string, error) {
 func (s *Store) settle(ctx context.Context, p put, err error) (objstore.Info, error) {
 	a := answerOf(err)
 	refused := a.failed() || p.etag != "" && a.absent()
-	if !refused && !a.conflict() {
+	if p.plain || !refused && !a.conflict() {
 		return objstore.Info{}, kind(err)
 	}
 	if refused && !p.again {

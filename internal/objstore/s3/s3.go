@@ -64,7 +64,7 @@ type Store struct {
 	pause  time.Duration
 }
 
-var _ objstore.Store = (*Store)(nil)
+var _ objstore.Plain = (*Store)(nil)
 
 // New returns the store in a bucket. It sends no request: whether the bucket is there, and the keys are good, shows with the first use. The
 // error says what is wrong with the options or with the files that they refer to.
