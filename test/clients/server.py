@@ -43,9 +43,9 @@ def flags(data: Path) -> list[str]:
 class Server:
     """One server on one data directory. It keeps its port when it is started again."""
 
-    def __init__(self, binary: Path, data: Path) -> None:
+    def __init__(self, binary: Path, data: Path, *more: str) -> None:
         self._binary = binary
-        self._flags = flags(data)
+        self._flags = [*flags(data), *more]
         self._port = 0
         self._process: subprocess.Popen[str] | None = None
         self._log: collections.deque[str] = collections.deque(maxlen=200)
