@@ -5,16 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lancerest/lancerest/internal/objstore"
 )
 
 // batchMax is how many blobs one request may remove.
 const batchMax = 256
+
+// parallelDeletes is how many blobs are removed at once where they are removed by themselves.
+const parallelDeletes = 16
 
 // DeleteIf implements objstore.Store.
 func (s *Store) DeleteIf(ctx context.Context, key, etag string) error {
@@ -132,17 +137,20 @@ func (s *Store) removeMany(ctx context.Context, names []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	removed := len(names) - len(left)
+	var single atomic.Int64
+	var group errgroup.Group
+	group.SetLimit(parallelDeletes)
 	for _, name := range left {
-		gone, err := s.removeAny(ctx, name)
-		if err != nil {
-			return removed, err
-		}
-		if gone {
-			removed++
-		}
+		group.Go(func() error {
+			gone, err := s.removeAny(ctx, name)
+			if gone {
+				single.Add(1)
+			}
+			return err
+		})
 	}
-	return removed, nil
+	err = group.Wait()
+	return len(names) - len(left) + int(single.Load()), err
 }
 
 // removeBatch returns the names that one request for all did not remove. Whatever keeps the batch as a whole from being carried out is left to
