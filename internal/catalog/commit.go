@@ -220,6 +220,7 @@ func outcomeOf(t *lance.Transaction, works []*work, f *finished) *outcome {
 	o := &outcome{transaction: t.ID, results: make([]result, len(works))}
 	for i, w := range works {
 		o.results[i] = result{table: w.table, version: f.versions[i], count: f.entries[i].Count}
+		o.results[i].version.Summary = w.summary // as in the row, which a repeated request is answered from
 	}
 	return o
 }
@@ -239,9 +240,14 @@ func keepOutcome(ctx context.Context, tx store.Tx, req commitRequest, o *outcome
 // dropStaged lets go of a staged manifest some time after its bytes were published. A detached version that was attached can still
 // be described by its own number, and goes with a job of the commit (C13).
 func (c *Catalog) dropStaged(w *work) {
-	if !w.attach {
-		c.staged.later(w.place.objects, w.place.staged(w.branch, w.staged))
+	if w.attach {
+		return
 	}
+	cleaner := c.staged
+	if w.place.root.Unjudged != "" {
+		cleaner = c.stagedLong
+	}
+	cleaner.later(w.place.objects, w.place.staged(w.branch, w.staged))
 }
 
 // lost is the error of a commit that was aborted after it was reserved. Where a bypassing writer won, its version is adopted

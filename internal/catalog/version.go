@@ -102,7 +102,7 @@ func (c *Catalog) DescribeTableVersion(ctx context.Context, req *api.DescribeTab
 	if err != nil {
 		return nil, err
 	}
-	wire, err := c.shownVersion(t, v)
+	wire, err := c.wireVersion(t, v)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (c *Catalog) ListTableVersions(ctx context.Context, req *api.ListTableVersi
 			return nil, err
 		}
 		for _, v := range page {
-			wire, err := c.shownVersion(t, v)
+			wire, err := c.wireVersion(t, v)
 			if err != nil {
 				return nil, err
 			}
@@ -400,15 +400,8 @@ func (c *Catalog) chainOf(t lance.Table, branch lance.Branch) (chainPlace, error
 	return chainPlace{chain: lance.Chain{Table: t.ID, Branch: branch}, place: p, path: t.Path}, err
 }
 
-// shownVersion is a version as lists and descriptions show it: as it travels, with its summary among the metadata.
-func (c *Catalog) shownVersion(t lance.Table, v lance.Version) (api.TableVersion, error) {
-	wire, err := c.wireVersion(t, v)
-	wire.Metadata = withSummary(v.Metadata, v.Summary)
-	return wire, err
-}
-
 // wireVersion is a version as it travels: its manifest under the final name, relative to the store's root (client contract,
-// facts 42 and 45).
+// facts 42 and 45), and its numbers among the metadata that the writer gave.
 func (c *Catalog) wireVersion(t lance.Table, v lance.Version) (api.TableVersion, error) {
 	p, err := c.place(t.Location)
 	if err != nil {
@@ -420,7 +413,7 @@ func (c *Catalog) wireVersion(t lance.Table, v lance.Version) (api.TableVersion,
 		ManifestSize:    ptr(v.Size),
 		ETag:            ptr(v.ETag),
 		TimestampMillis: ptr(millis(v.Timestamp)),
-		Metadata:        filled(v.Metadata),
+		Metadata:        withSummary(v.Metadata, v.Summary),
 	}, nil
 }
 

@@ -33,6 +33,7 @@ const (
 	namespaceNotEmpty     = 3
 	tableNotFound         = 4
 	tableExists           = 5
+	indexNotFound         = 6
 	tagNotFound           = 8
 	tagExists             = 9
 	transactionNotFound   = 10

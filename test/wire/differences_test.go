@@ -161,13 +161,18 @@ func differencesOfTables() []difference {
 			tb.commit(t, 1, 1)
 			return suite.send(t, "CreateTableTag", tb.id, obj{"tag": "é", "version": 1})
 		}, nil, ours, "The Lance library writes such a tag and then fails every listing of that table's tags."},
-		{section, "CountTableRows", func(t *testing.T) answer {
-			tb := newTable(t)
-			staged := tb.stage(t, "", finalName(1), realManifest(t, "v1.manifest"))
-			suite.send(t, "CreateTableVersion", tb.id, obj{"version": 1, "manifest_path": staged}).ok(t)
-			return suite.send(t, "CountTableRows", tb.id, nil)
-		}, nil, bothFit,
-			"The reference reads data with the Lance library that it is part of. Lancerest answers \"unsupported\" for what needs that library, as the specification provides, and clients then read from `location`."},
+		{section, "DescribeTable with details of a table with data", func(t *testing.T) answer {
+			return suite.send(t, "DescribeTable", realTable(t).id, obj{"load_detailed_metadata": true}, andQuery("load_detailed_metadata=true"))
+		}, has("stats"), ours, "The counts of deleted rows and of fragments are part of a detailed description."},
+		{section, "DescribeTable with details of the tag of version 1, of three versions", func(t *testing.T) answer {
+			tb := realTable(t)
+			suite.send(t, "CreateTableTag", tb.id, obj{"tag": "first", "version": 1}).ok(t)
+			return suite.send(t, "DescribeTable", tb.id, obj{"tag": "first", "load_detailed_metadata": true}, andQuery("load_detailed_metadata=true"))
+		}, func(t *testing.T, o obj) string { return fmt.Sprintf("version %d", o.num(t, "version")) }, ours, "The reference ignores the tag and describes the latest version."},
+		{section, "CountTableRows of a table that is only declared", sends("CountTableRows", nil), nil, ours, "The table exists and has no rows; code 4 says that it does not exist."},
+		{section, "ListTableIndices with `limit: -1`", func(t *testing.T) answer {
+			return suite.send(t, "ListTableIndices", realTable(t).id, obj{"limit": -1})
+		}, nil, ours, "A negative limit is a mistake of the caller."},
 	}
 }
 
@@ -243,7 +248,7 @@ func differencesOfBatches() []difference {
 		}, has("transaction_id"), ours, "As above."},
 		{section, "DescribeTransaction of an unknown id", func(t *testing.T) answer {
 			return suite.send(t, "DescribeTransaction", []string{uuid4()}, nil)
-		}, nil, ours, "Code 10. The form of the id is left open: the reference looks for a table's id and a version in it, Lancerest for the `transaction_id` of a commit."},
+		}, nil, ours, "Code 10. The form of the id is left open: both take a table's id and a version or uuid, Lancerest also the `transaction_id` of a commit."},
 	}
 }
 

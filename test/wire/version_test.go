@@ -31,7 +31,7 @@ func TestCommitOneVersion(t *testing.T) {
 	if created.num(t, "version") != 1 || created.num(t, "manifest_size") != int64(len(content)) || created.num(t, "timestamp_millis") <= 0 {
 		t.Errorf("version = %v, want number 1, size %d and a time", created, len(content))
 	}
-	if diff := cmp.Diff(obj{"who": "ann", "": "é"}, created.object(t, "metadata")); diff != "" {
+	if diff := cmp.Diff(obj{"who": "ann", "": "é"}, given(created.object(t, "metadata"))); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
 	sameFile(t, object(t, created.str(t, "manifest_path")), content)
