@@ -28,6 +28,7 @@ func operations() []operation {
 	return []operation{
 		{name: "declare", unit: "declared", each: 1, goal: 40, reference: true, sources: declares},
 		{name: "describe", unit: "described", each: 1, goal: 25, reference: true, sources: describes},
+		{name: "details", unit: "described", each: 1, goal: 20, reference: true, sources: details},
 		{name: "latest", unit: "read", each: 1, goal: 25, reference: true, sources: latests},
 		{name: "list", unit: "pages of 100", each: 1, goal: 20, reference: true, sources: lists},
 		{name: "create", unit: "versions", each: 1, goal: 8, reference: true, sources: creates},
@@ -40,6 +41,7 @@ func (op operation) title() string {
 	return map[string]string{
 		"declare":  "declare a table",
 		"describe": "describe a table",
+		"details":  "describe in full, tables of 10,000 fragments",
 		"latest":   "latest version (`version/list`, 1, descending)",
 		"list":     "list 100 tables",
 		"create":   "`version/create`, own tables",
