@@ -2,9 +2,11 @@ package app
 
 import (
 	"fmt"
+	"log/slog"
 
 	"github.com/lancerest/lancerest/internal/access"
 	"github.com/lancerest/lancerest/internal/access/aws"
+	"github.com/lancerest/lancerest/internal/catalog"
 	"github.com/lancerest/lancerest/internal/config"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
@@ -29,6 +31,15 @@ func accessTo(r config.Root, at lance.Location, objects objstore.Store) (*access
 		return nil, err
 	}
 	return access.New(opts)
+}
+
+// warnOfOwnKeys says that the operator's own keys are handed out, which is easily meant for a while and then forgotten.
+func warnOfOwnKeys(logger *slog.Logger, roots []catalog.Root) {
+	for _, r := range roots {
+		if r.Access.Mode() == access.Static {
+			logger.Warn("credentials static: whoever reaches this server is given the operator's own keys", slog.String("root", r.Location.String()))
+		}
+	}
 }
 
 func accessToS3(opts *access.Options, r config.Root, at lance.Location, s s3.Settings) error {

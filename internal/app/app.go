@@ -185,9 +185,15 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if a.roots, err = openRoots(ctx, a.settings); err != nil {
+	if a.roots, err = openRoots(ctx, a.config, a.settings); err != nil {
 		return err
 	}
+	for _, r := range a.roots {
+		if warning := r.Warning(); warning != "" {
+			a.config.Logger.LogAttrs(ctx, slog.LevelWarn, warning)
+		}
+	}
+	warnOfOwnKeys(a.config.Logger, a.roots)
 	state, err := openState(ctx, a.config)
 	if err != nil {
 		return err

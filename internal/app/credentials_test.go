@@ -308,3 +308,58 @@ func (r running) keyed(t *testing.T, path, key string) string {
 	}
 	return string(body)
 }
+
+// TestOperatorsKeys: mode static, said by a flag alone, gives the operator's own keys, and the log warns of it; client gives what is
+// needed beside them.
+func TestOperatorsKeys(t *testing.T) {
+	storage := s3test.Start(t)
+	for _, v := range storage.Environ(nil) {
+		name, value, _ := strings.Cut(v, "=")
+		t.Setenv(name, value)
+	}
+	for mode, secret := range map[string]string{"static": storage.SecretKey, "client": "", "": ""} {
+		log := &collector{}
+		s := serve(t, app.Config{Data: t.TempDir(), Root: storage.Root(), Credentials: mode, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		resp, err := s.DeclareTable(t.Context(), &api.DeclareTableRequest{Target: api.At("t")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := resp.StorageOptions
+		if o["aws_secret_access_key"] != secret || o["aws_endpoint"] != storage.Endpoint || o["aws_region"] != storage.Region || o["allow_http"] != "true" {
+			t.Errorf("mode %q gives the endpoint %q in region %q, http %q, and keys %t", mode, o["aws_endpoint"], o["aws_region"], o["allow_http"], o["aws_secret_access_key"] != "")
+		}
+		if secret != "" {
+			s.writes(t, resp, storage.Bucket)
+		}
+		s.stop()
+		if warned := strings.Contains(log.String(), "level=WARN msg=\"credentials static"); warned != (mode == "static") || strings.Contains(log.String(), storage.SecretKey) {
+			t.Errorf("mode %q: the log says %s", mode, log)
+		}
+	}
+}
+
+// TestRootsRefused: what is wrong with roots is said before anything is made.
+func TestRootsRefused(t *testing.T) {
+	t.Parallel()
+	broken := filepath.Join(t.TempDir(), "broken.toml")
+	if err := os.WriteFile(broken, []byte("[[root]]\nlocation = '/srv'\nsize = 3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, c := range map[string]app.Config{
+		"line 3: there is no setting \"root.size\"": {ConfigFile: broken},
+		"no such file":            {ConfigFile: broken + "x"},
+		"none, static, vend":      {Root: "s3://b/t", Credentials: "some"},
+		"--sts-role-arn":          {Root: "s3://b/t", Credentials: "vend"},
+		"lies on this machine":    {Credentials: "static"},
+		"vend.role_arn is for s3": {STSRoleARN: "arn:aws:iam::1:role/x"},
+	} {
+		c.Data, c.Listen = filepath.Join(t.TempDir(), "data"), "127.0.0.1:0"
+		_, err := app.New(t.Context(), c)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error that says %q", err, want)
+		}
+		if _, err := os.Stat(c.Data); !os.IsNotExist(err) {
+			t.Errorf("%s: something was made", want)
+		}
+	}
+}
