@@ -49,6 +49,8 @@ func report(f catalog.Finding) {
 	}
 	line += f.What
 	switch {
+	case f.Kind == catalog.FindingStorage:
+		line = "note: " + f.What
 	case f.Mended:
 		line += "; mended: " + f.Action
 	case f.Action != "":

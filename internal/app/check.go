@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/lancerest/lancerest/internal/catalog"
@@ -30,8 +31,13 @@ func Check(ctx context.Context, config Config, opts catalog.CheckOptions) (catal
 	}
 	a := &App{config: config, settings: settings, store: state}
 	defer a.Close()
-	if a.roots, err = openRoots(ctx, settings); err != nil {
+	if a.roots, err = openRoots(ctx, config, settings); err != nil {
 		return catalog.CheckSummary{}, err
+	}
+	for _, r := range a.roots {
+		if r.Unjudged != "" && beside && opts.Repair {
+			return catalog.CheckSummary{}, fmt.Errorf("a server runs, and the storage at %s can be used by one process at a time, as it does not know %s: stop the server before --repair", r.Location, r.Unjudged)
+		}
 	}
 	a.catalog, err = catalog.New(ctx, catalog.Options{Store: state, Roots: a.roots})
 	if err != nil {

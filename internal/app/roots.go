@@ -12,6 +12,7 @@ import (
 	"github.com/lancerest/lancerest/internal/config"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/objstore/alone"
 	"github.com/lancerest/lancerest/internal/objstore/local"
 	"github.com/lancerest/lancerest/internal/objstore/mem"
 	"github.com/lancerest/lancerest/internal/objstore/s3"
@@ -40,23 +41,26 @@ func makeDirs(c Config, settings []config.Root) error {
 
 // openRoots opens the storage of every root, and what makes keys for it; directories must exist. Roots that are reached in the same way share
 // a store: one for the file system, one for each bucket.
-func openRoots(ctx context.Context, settings []config.Root) ([]catalog.Root, error) {
-	var s stores
+//
+// Each store that is distant is tried first: does its server judge the conditions that commits rely on? Where it does not, this process does, which
+// is possible only if no other server shares its state.
+func openRoots(ctx context.Context, c Config, settings []config.Root) ([]catalog.Root, error) {
+	s := stores{shared: onPostgres(c)}
 	roots := make([]catalog.Root, len(settings))
 	for i, r := range settings {
 		loc, err := rootLocation(r)
 		if err != nil {
 			return nil, fmt.Errorf("root %q: %w", r.Location, err)
 		}
-		objects, err := s.of(ctx, loc, r)
+		o, err := s.of(ctx, loc, r)
 		if err != nil {
 			return nil, fmt.Errorf("root %s: %w", loc, err)
 		}
-		given, err := accessTo(r, loc, objects)
+		given, err := accessTo(r, loc, o.objects)
 		if err != nil {
 			return nil, fmt.Errorf("root %s: %w", loc, err)
 		}
-		roots[i] = catalog.Root{Location: loc, Objects: objects, Access: given, Distant: loc.Scheme != "file" && loc.Scheme != "memory"}
+		roots[i] = catalog.Root{Location: loc, Objects: o.judging, Access: given, Distant: distant(loc), Unjudged: o.judged.Missing()}
 	}
 	return roots, nil
 }
@@ -90,8 +94,12 @@ func localDir(root string) (string, error) {
 	return filepath.FromSlash(loc.Path), err
 }
 
+// distant reports whether a location is reached over a network.
+func distant(loc lance.Location) bool { return loc.Scheme != "file" && loc.Scheme != "memory" }
+
 // stores are the stores that were opened, by how they are reached.
 type stores struct {
+	shared bool // other servers may use them too
 	opened []opened
 }
 
@@ -99,23 +107,48 @@ type opened struct {
 	at       lance.Location // of the store's root
 	settings config.Root    // those that say how it is reached
 	objects  objstore.Store
+	judged   objstore.Conditions // by its server
+	judging  objstore.Store      // the same store, on which every condition is judged
 }
 
 // of returns the store that holds a root.
-func (s *stores) of(ctx context.Context, loc lance.Location, r config.Root) (objstore.Store, error) {
+func (s *stores) of(ctx context.Context, loc lance.Location, r config.Root) (opened, error) {
 	at := lance.Location{Scheme: loc.Scheme, Authority: loc.Authority}
 	r.Location, r.Credentials, r.Vend = "", "", config.Vending{}
 	for _, o := range s.opened {
 		if o.at == at && reflect.DeepEqual(o.settings, r) {
-			return o.objects, nil
+			return o, nil
 		}
 	}
 	objects, err := openStore(ctx, at, r)
 	if err != nil {
-		return nil, err
+		return opened{}, err
 	}
-	s.opened = append(s.opened, opened{at: at, settings: r, objects: objects})
-	return objects, nil
+	o := opened{at: at, settings: r, objects: objects, judging: objects, judged: objstore.Conditions{Absent: true, Replace: true, Delete: true}}
+	if distant(at) {
+		if err := s.judge(ctx, &o, loc); err != nil {
+			return opened{}, err
+		}
+	}
+	s.opened = append(s.opened, o)
+	return o, nil
+}
+
+// judge finds out which conditions a store's server judges, and has the rest judged here.
+func (s *stores) judge(ctx context.Context, o *opened, root lance.Location) error {
+	prefix := root.Key()
+	if prefix != "" {
+		prefix += "/"
+	}
+	var err error
+	if o.judged, err = objstore.Try(ctx, o.objects, prefix); err != nil || o.judged.All() {
+		return err
+	}
+	if s.shared {
+		return fmt.Errorf("its storage does not know %s, which servers that share a state need: keep the state in the data directory of a single server, or choose another storage", o.judged.Missing())
+	}
+	o.judging, err = alone.New(o.objects, o.judged)
+	return err
 }
 
 // openStore opens the store at a location. This is the one place that knows which package serves which scheme.

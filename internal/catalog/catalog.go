@@ -89,10 +89,11 @@ type Catalog struct {
 	active map[lance.TransactionID]chan struct{} // transactions being finished in this process; closed when done
 	closed bool
 
-	staged  *stagedCleaner
-	memory  *memory
-	syncer  *manifestSyncer
-	started time.Time
+	staged     *stagedCleaner
+	stagedLong *stagedCleaner // of roots whose storage does not judge all conditions
+	memory     *memory
+	syncer     *manifestSyncer
+	started    time.Time
 }
 
 // New opens a catalog on a state that has been migrated. It makes the catalog's secret on first use, and marks the roots that it has
@@ -122,6 +123,7 @@ func New(ctx context.Context, opts Options) (*Catalog, error) {
 		return nil, err
 	}
 	c.staged = newStagedCleaner(opts.StagedKeep)
+	c.stagedLong = newStagedCleaner(max(opts.StagedKeep, lateKeep))
 	c.memory = newMemory()
 	c.syncer = &manifestSyncer{sync: c.syncManifests, stop: make(chan struct{}), failed: func(err error) {
 		c.opts.Notify(context.Background(), Event{Kind: EventUnsynced, Detail: err.Error()})
@@ -167,6 +169,7 @@ func (c *Catalog) Close(ctx context.Context) error {
 		return fmt.Errorf("wait for commits in flight: %w", ctx.Err())
 	}
 	c.staged.close(ctx)
+	c.stagedLong.abandon()
 	c.syncer.close(ctx)
 	return nil
 }

@@ -49,6 +49,7 @@ const (
 	FindingStaged   FindingKind = "staged"   // a staged manifest that nobody needs
 	FindingBranch   FindingKind = "branch"   // a branch that was deleted in storage
 	FindingJob      FindingKind = "job"      // work after a commit that keeps failing
+	FindingStorage  FindingKind = "storage"  // a storage that does not keep writers apart as others do; this is a note, and nothing is wrong yet
 	FindingTable    FindingKind = "table"    // something that keeps the table from being checked: a damaged reference, a root that is not allowed
 )
 
@@ -66,6 +67,7 @@ func (c *Catalog) Check(ctx context.Context, opts CheckOptions) (CheckSummary, e
 	if err := c.PingStorage(ctx); err != nil {
 		return k.sum, err
 	}
+	k.unjudged()
 	if err := k.pending(ctx); err != nil {
 		return k.sum, err
 	}
@@ -129,6 +131,15 @@ func withCauses(err error) string {
 		return e.Message + ": " + withCauses(e.Cause)
 	}
 	return err.Error()
+}
+
+// unjudged notes which roots rely on this server alone.
+func (k *checker) unjudged() {
+	for _, r := range k.c.opts.Roots {
+		if r.Unjudged != "" {
+			k.opts.Report(Finding{Kind: FindingStorage, What: r.Warning()})
+		}
+	}
 }
 
 // pending looks for transactions that nobody is finishing.
@@ -362,24 +373,7 @@ func (k *checker) row(ctx context.Context, cp chainPlace, row, head lance.Versio
 		return k.found(ctx, k.finding(FindingMissing, cp, row.Number, "the manifest "+key+" of the latest version is gone, and so is its staged copy", ""), nil)
 	}
 	f := k.finding(FindingMissing, cp, row.Number, "the manifest "+key+" of the latest version is gone", "publish it again from "+staged.Key)
-	return k.found(ctx, f, func(ctx context.Context) error { return k.republish(ctx, cp, row) })
-}
-
-// republish puts a committed version's manifest back from its staged copy.
-func (k *checker) republish(ctx context.Context, cp chainPlace, row lance.Version) error {
-	e := lance.Entry{Branch: cp.chain.Branch, Version: row.Number, Staged: row.Staged, Digest: hexDigest(row.Digest)}
-	data, err := k.c.readStaged(ctx, cp.place, e)
-	if err != nil {
-		return err
-	}
-	if data == nil {
-		return fmt.Errorf("the staged manifest %s is not what was committed", row.Staged)
-	}
-	_, err = cp.place.objects.PutIfAbsent(ctx, cp.place.final(cp.chain.Branch, row.Number, row.Scheme), data)
-	if errors.Is(err, objstore.ErrExists) {
-		return nil
-	}
-	return err
+	return k.found(ctx, f, func(ctx context.Context) error { return k.c.republish(ctx, cp, row) })
 }
 
 // foreign looks at manifests that no committed or pending row knows. Those of pruned and deleted versions wait for their removal.

@@ -228,7 +228,10 @@ func (c *Catalog) cleanAborted(ctx context.Context, id lance.TransactionID) erro
 			return err
 		}
 	}
-	return c.removePublished(ctx, &t)
+	if err := c.removePublished(ctx, &t); err != nil {
+		return err
+	}
+	return c.mendLate(ctx, &t)
 }
 
 // recorded returns the transaction that a job is about, one without entries if its record is gone.

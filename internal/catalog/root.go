@@ -28,8 +28,21 @@ type Root struct {
 	Objects objstore.Store
 	// Distant says that every call of Objects is a request over a network, so that one that tells much is better than many.
 	Distant bool
+	// Unjudged names, in words, the conditions that the storage's server does not judge; "" if it judges all. Objects then judges for this
+	// process alone, which must be the only one that uses the root, and versions are looked after once more (see late.go).
+	Unjudged string
 	// Access says what clients are given so that they reach tables by themselves; nil is nothing.
 	Access *access.Access
+}
+
+// Warning says what it means that the storage does not judge all conditions, "" if it does.
+func (r Root) Warning() string {
+	if r.Unjudged == "" {
+		return ""
+	}
+	return fmt.Sprintf("the storage at %s does not know %s: this server does that by itself, and the row in its state alone decides who has a version. "+
+		"Let no writer put versions there past the catalog, such as one that opens tables by their location: it and the catalog could overwrite and remove each other's versions, and nobody would notice. "+
+		"Do not run a second server on it", r.Location, r.Unjudged)
 }
 
 func (r Root) marker() string {

@@ -41,7 +41,10 @@ func (s *stagedCleaner) later(objects objstore.Store, key string) {
 	}
 }
 
-// drain removes what is due, in order, until nothing is left or the cleaner is closed.
+// stagedAtOnce is how many staged manifests are removed at a time: a distant storage takes its time for each, and commits do not wait.
+const stagedAtOnce = 16
+
+// drain removes what is due until nothing is left or the cleaner is closed.
 func (s *stagedCleaner) drain() {
 	defer close(s.idle)
 	for {
@@ -51,20 +54,36 @@ func (s *stagedCleaner) drain() {
 			s.mu.Unlock()
 			return
 		}
-		next := s.queue[0]
+		due := s.queue[0].due
 		s.mu.Unlock()
-		timer := time.NewTimer(time.Until(next.due))
+		timer := time.NewTimer(time.Until(due))
 		select {
 		case <-timer.C:
 		case <-s.stop:
 			timer.Stop()
 			return
 		}
-		s.remove(context.Background(), next)
-		s.mu.Lock()
-		s.queue = s.queue[1:]
-		s.mu.Unlock()
+		s.removeDue()
 	}
+}
+
+// removeDue removes the first ones that are due, together, and takes them off the queue.
+func (s *stagedCleaner) removeDue() {
+	s.mu.Lock()
+	now, n := time.Now(), 0
+	for n < len(s.queue) && n < stagedAtOnce && !s.queue[n].due.After(now) {
+		n++
+	}
+	due := s.queue[:n]
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, o := range due {
+		wg.Go(func() { s.remove(context.Background(), o) })
+	}
+	wg.Wait()
+	s.mu.Lock()
+	s.queue = s.queue[n:]
+	s.mu.Unlock()
 }
 
 // remove lets a failure go: the object is garbage that a later look finds again.
@@ -72,6 +91,13 @@ func (s *stagedCleaner) remove(ctx context.Context, o stagedObject) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	_ = o.objects.Delete(ctx, o.key)
+}
+
+// abandon stops waiting and leaves what is queued where it is.
+func (s *stagedCleaner) abandon() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.close(ctx)
 }
 
 // close stops waiting and removes everything that is queued, as far as ctx allows.
