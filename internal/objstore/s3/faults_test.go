@@ -15,6 +15,7 @@ import (
 
 	"github.com/lancerest/lancerest/internal/objstore"
 	"github.com/lancerest/lancerest/internal/objstore/s3"
+	"github.com/lancerest/lancerest/internal/objstore/s3/s3test"
 )
 
 // always is enough steps for every try of a request.
@@ -88,32 +89,32 @@ func TestAnswers(t *testing.T) {
 		return want
 	}
 	for name, c := range map[string]struct {
-		plan []step
+		plan []s3test.Step
 		want map[string]string
 	}{
-		"no such object": {times(always, says(404, "NoSuchKey")), map[string]string{
+		"no such object": {s3test.Times(always, s3test.Says(404, "NoSuchKey")), map[string]string{
 			"Get": "absent", "Head": "absent", "PutIfAbsent": "unknown", "PutIf": "changed", "DeleteIf": "changed", "Delete": "done", "List": "unknown", "DeleteTree": "unknown",
 		}},
-		"no such bucket":        {times(always, says(404, "NoSuchBucket")), everywhere("unknown", nil)},
-		"a proxy knows nothing": {times(always, answers(404, "<html>not found</html>")), everywhere("unknown", nil)},
-		"404 and nothing else":  {times(always, answers(404, "")), everywhere("unknown", nil)},
-		"forbidden":             {times(always, says(403, "AccessDenied")), everywhere("denied", nil)},
-		"unauthorized":          {times(always, says(401, "Unauthorized")), everywhere("denied", nil)},
-		"no condition":          {times(always, says(501, "NotImplemented")), everywhere("unsupported", nil)},
-		"wrong region":          {times(always, says(301, "PermanentRedirect")), everywhere("unknown", nil)},
-		"archived":              {times(always, says(403, "InvalidObjectState")), everywhere("unknown", nil)},
-		"failed condition": {times(1, says(412, "PreconditionFailed")), map[string]string{
+		"no such bucket":        {s3test.Times(always, s3test.Says(404, "NoSuchBucket")), everywhere("unknown", nil)},
+		"a proxy knows nothing": {s3test.Times(always, s3test.Answers(404, "<html>not found</html>")), everywhere("unknown", nil)},
+		"404 and nothing else":  {s3test.Times(always, s3test.Answers(404, "")), everywhere("unknown", nil)},
+		"forbidden":             {s3test.Times(always, s3test.Says(403, "AccessDenied")), everywhere("denied", nil)},
+		"unauthorized":          {s3test.Times(always, s3test.Says(401, "Unauthorized")), everywhere("denied", nil)},
+		"no condition":          {s3test.Times(always, s3test.Says(501, "NotImplemented")), everywhere("unsupported", nil)},
+		"wrong region":          {s3test.Times(always, s3test.Says(301, "PermanentRedirect")), everywhere("unknown", nil)},
+		"archived":              {s3test.Times(always, s3test.Says(403, "InvalidObjectState")), everywhere("unknown", nil)},
+		"failed condition": {s3test.Times(1, s3test.Says(412, "PreconditionFailed")), map[string]string{
 			"Get": "unknown", "Head": "unknown", "PutIfAbsent": "exists", "PutIf": "changed", "DeleteIf": "changed", "Delete": "unknown", "List": "unknown", "DeleteTree": "unknown",
 		}},
-		"failed condition, said with 304": {times(1, answers(304, "")), map[string]string{
+		"failed condition, said with 304": {s3test.Times(1, s3test.Answers(304, "")), map[string]string{
 			"Get": "unknown", "Head": "unknown", "PutIfAbsent": "exists", "PutIf": "changed", "DeleteIf": "changed", "Delete": "unknown", "List": "unknown", "DeleteTree": "unknown",
 		}},
-		"failing for good":        {times(always, says(500, "InternalError")), everywhere("unknown", nil)},
-		"down for good":           {times(always, says(503, "ServiceUnavailable")), everywhere("unknown", nil)},
-		"busy for good":           {times(always, says(503, "SlowDown")), everywhere("unknown", nil)},
-		"lost for good":           {times(always, loses), everywhere("unknown", nil)},
-		"busy for a while":        {[]step{says(503, "SlowDown"), says(429, "TooManyRequests"), says(500, "InternalError"), says(400, "RequestTimeout"), loses}, everywhere("done", map[string]string{"PutIfAbsent": "exists"})},
-		"in conflict for a while": {times(3, says(409, "ConditionalRequestConflict")), everywhere("done", map[string]string{"PutIfAbsent": "exists"})},
+		"failing for good":        {s3test.Times(always, s3test.Says(500, "InternalError")), everywhere("unknown", nil)},
+		"down for good":           {s3test.Times(always, s3test.Says(503, "ServiceUnavailable")), everywhere("unknown", nil)},
+		"busy for good":           {s3test.Times(always, s3test.Says(503, "SlowDown")), everywhere("unknown", nil)},
+		"lost for good":           {s3test.Times(always, s3test.Loses), everywhere("unknown", nil)},
+		"busy for a while":        {[]s3test.Step{s3test.Says(503, "SlowDown"), s3test.Says(429, "TooManyRequests"), s3test.Says(500, "InternalError"), s3test.Says(400, "RequestTimeout"), s3test.Loses}, everywhere("done", map[string]string{"PutIfAbsent": "exists"})},
+		"in conflict for a while": {s3test.Times(3, s3test.Says(409, "ConditionalRequestConflict")), everywhere("done", map[string]string{"PutIfAbsent": "exists"})},
 	} {
 		for of, do := range calls() {
 			t.Run(name+"/"+of, func(t *testing.T) {
@@ -124,7 +125,7 @@ func TestAnswers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				f.will(c.plan...)
+				f.Will(c.plan...)
 				err = do(t.Context(), s, key, info.ETag)
 				if got := meaning(err); got != c.want[of] {
 					t.Errorf("%s = %v, which says %q, want %q", of, err, got, c.want[of])
@@ -132,7 +133,7 @@ func TestAnswers(t *testing.T) {
 				if err != nil && strings.Contains(err.Error(), server.SecretKey) {
 					t.Errorf("the error shows the secret key: %v", err)
 				}
-				if got := len(f.requests()); got > 7 {
+				if got := len(f.Requests()); got > 7 {
 					t.Errorf("%d requests, want no more than 7", got)
 				}
 			})
@@ -153,7 +154,7 @@ func TestConflictThatStays(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			f.will(times(6, says(409, "ConditionalRequestConflict"))...)
+			f.Will(s3test.Times(6, s3test.Says(409, "ConditionalRequestConflict"))...)
 			if _, err := s.PutIfAbsent(t.Context(), key, []byte("new")); meaning(err) != name {
 				t.Errorf("PutIfAbsent = %v, which says %q, want %q", err, meaning(err), name)
 			}
@@ -169,18 +170,18 @@ func TestPutWithLostAnswer(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		data []byte
-		lost []step
+		lost []s3test.Step
 		by   string // what another writer put there meanwhile
 		want string
 	}{
-		{name: "it had its effect", data: []byte("new"), lost: []step{losesAnswer}, want: "done"},
-		{name: "it had its effect, twice lost", data: []byte("new"), lost: []step{losesAnswer, losesAnswer}, want: "done"},
-		{name: "it had none", data: []byte("new"), lost: []step{loses}, want: "done"},
-		{name: "another was first", data: []byte("new"), lost: []step{loses}, by: "other", want: "exists"},
-		{name: "another was first, with the same bytes", data: []byte("new"), lost: []step{loses}, by: "new", want: "exists"},
-		{name: "the end of an upload in parts", data: large, lost: append(times(6, pass), losesAnswer), want: "done"},
+		{name: "it had its effect", data: []byte("new"), lost: []s3test.Step{s3test.LosesAnswer}, want: "done"},
+		{name: "it had its effect, twice lost", data: []byte("new"), lost: []s3test.Step{s3test.LosesAnswer, s3test.LosesAnswer}, want: "done"},
+		{name: "it had none", data: []byte("new"), lost: []s3test.Step{s3test.Loses}, want: "done"},
+		{name: "another was first", data: []byte("new"), lost: []s3test.Step{s3test.Loses}, by: "other", want: "exists"},
+		{name: "another was first, with the same bytes", data: []byte("new"), lost: []s3test.Step{s3test.Loses}, by: "new", want: "exists"},
+		{name: "the end of an upload in parts", data: large, lost: append(s3test.Times(6, s3test.Pass), s3test.LosesAnswer), want: "done"},
 		{name: "an upload in parts that another overtakes", data: large, by: "other", want: "exists"},
-		{name: "an upload in parts is in conflict once", data: large, lost: append(times(6, pass), says(409, "ConditionalRequestConflict")), want: "done"},
+		{name: "an upload in parts is in conflict once", data: large, lost: append(s3test.Times(6, s3test.Pass), s3test.Says(409, "ConditionalRequestConflict")), want: "done"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -191,10 +192,10 @@ func TestPutWithLostAnswer(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			f.will(c.lost...)
+			f.Will(c.lost...)
 			info, err := s.PutIfAbsent(t.Context(), key, c.data)
 			if meaning(err) != c.want {
-				t.Fatalf("PutIfAbsent = %v, which says %q, want %q (%v)", err, meaning(err), c.want, f.requests())
+				t.Fatalf("PutIfAbsent = %v, which says %q, want %q (%v)", err, meaning(err), c.want, f.Requests())
 			}
 			got, there, err := s.Get(t.Context(), key, 0)
 			if err != nil {
@@ -223,13 +224,13 @@ func TestPutWithLostAnswer(t *testing.T) {
 func TestReplacingWithLostAnswer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		lost []step
+		lost []s3test.Step
 		by   string
 		want string
 	}{
-		"it had its effect":  {[]step{losesAnswer}, "", "done"},
-		"it had none":        {[]step{loses}, "", "done"},
-		"another was faster": {[]step{loses}, "other", "changed"},
+		"it had its effect":  {[]s3test.Step{s3test.LosesAnswer}, "", "done"},
+		"it had none":        {[]s3test.Step{s3test.Loses}, "", "done"},
+		"another was faster": {[]s3test.Step{s3test.Loses}, "other", "changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -246,7 +247,7 @@ func TestReplacingWithLostAnswer(t *testing.T) {
 				}
 				want = c.by
 			}
-			f.will(c.lost...)
+			f.Will(c.lost...)
 			if _, err := s.PutIf(t.Context(), key, old.ETag, []byte("new")); meaning(err) != c.want {
 				t.Errorf("PutIf = %v, which says %q, want %q", err, meaning(err), c.want)
 			}
@@ -266,11 +267,11 @@ func TestTornAnswers(t *testing.T) {
 	if _, err := s.PutIfAbsent(t.Context(), key, data); err != nil {
 		t.Fatal(err)
 	}
-	f.will(tears, tears)
+	f.Will(s3test.Tears, s3test.Tears)
 	if got, _, err := s.Get(t.Context(), key, 0); err != nil || !bytes.Equal(got, data) {
 		t.Errorf("Get = %d bytes, %v, want %d", len(got), err, len(data))
 	}
-	f.will(times(always, tears)...)
+	f.Will(s3test.Times(always, s3test.Tears)...)
 	if got, _, err := s.Get(t.Context(), key, 0); meaning(err) != "unknown" || got != nil {
 		t.Errorf("Get of what is torn every time = %d bytes, %v, want an error of no kind", len(got), err)
 	}
@@ -281,9 +282,9 @@ func TestContextEndsThePauses(t *testing.T) {
 	t.Parallel()
 	s, f := behind(t, func(o *s3.Options) { o.Pause = time.Hour })
 	ctx, cancel := context.WithCancelCause(t.Context())
-	f.will(func(w http.ResponseWriter, r *http.Request, inner http.Handler) {
+	f.Will(func(w http.ResponseWriter, r *http.Request, inner http.Handler) {
 		time.AfterFunc(20*time.Millisecond, func() { cancel(nil) })
-		says(503, "SlowDown")(w, r, inner)
+		s3test.Says(503, "SlowDown")(w, r, inner)
 	})
 	_, err := s.Head(ctx, server.Prefix()+"a")
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "SlowDown") {
@@ -297,19 +298,19 @@ func TestTreeInThousands(t *testing.T) {
 	s, f := behind(t)
 	prefix := server.Prefix()
 	fill(t, s, prefix, 2300)
-	f.will()
+	f.Will()
 	if removed, err := s.DeleteTree(t.Context(), prefix); err != nil || removed != 2300 {
 		t.Errorf("DeleteTree = %d, %v, want 2300", removed, err)
 	}
-	if requests := f.requests(); count(requests, "POST?delete") != 3 || count(requests, "GET") != 4 || len(requests) != 7 {
+	if requests := f.Requests(); count(requests, "POST?delete") != 3 || count(requests, "GET") != 4 || len(requests) != 7 {
 		t.Errorf("%v, want 3 removals and 4 listings", requests)
 	}
 	fill(t, s, prefix, 2)
-	f.will(pass, answers(200, `<DeleteResult><Error><Key>k</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>`))
+	f.Will(s3test.Pass, s3test.Answers(200, `<DeleteResult><Error><Key>k</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>`))
 	if removed, err := s.DeleteTree(t.Context(), prefix); meaning(err) != "denied" || removed != 0 {
 		t.Errorf("DeleteTree = %d, %v, want none and ErrDenied", removed, err)
 	}
-	f.will(pass, answers(200, `<DeleteResult><Error><Key>k</Key><Code>InternalError</Code><Message>no</Message></Error></DeleteResult>`))
+	f.Will(s3test.Pass, s3test.Answers(200, `<DeleteResult><Error><Key>k</Key><Code>InternalError</Code><Message>no</Message></Error></DeleteResult>`))
 	if removed, err := s.DeleteTree(t.Context(), prefix); meaning(err) != "unknown" || removed != 0 {
 		t.Errorf("DeleteTree = %d, %v, want none and an error", removed, err)
 	}
@@ -324,7 +325,7 @@ func TestListPages(t *testing.T) {
 	s, f := behind(t)
 	prefix := server.Prefix()
 	want := fill(t, s, prefix, 1100)
-	f.will(says(503, "SlowDown"), pass, says(503, "SlowDown"))
+	f.Will(s3test.Says(503, "SlowDown"), s3test.Pass, s3test.Says(503, "SlowDown"))
 	var got []string
 	for info, err := range s.List(t.Context(), prefix, "") {
 		if err != nil {
@@ -335,14 +336,14 @@ func TestListPages(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%d keys, want the %d that were put, in order", len(got), len(want))
 	}
-	if requests := f.requests(); len(requests) != 4 {
+	if requests := f.Requests(); len(requests) != 4 {
 		t.Errorf("%d requests, want two pages and each once more", len(requests))
 	}
-	f.will()
+	f.Will()
 	for range s.List(t.Context(), prefix, want[10]) {
 		break
 	}
-	if requests := f.requests(); len(requests) != 1 {
+	if requests := f.Requests(); len(requests) != 1 {
 		t.Errorf("%d requests for the first key, want one", len(requests))
 	}
 }
@@ -375,4 +376,22 @@ func fill(t *testing.T, s *s3.Store, prefix string, n int) []string {
 		}
 	}
 	return keys
+}
+
+// behind returns a store that reaches the server through a front.
+func behind(t *testing.T, change ...func(*s3.Options)) (*s3.Store, *s3test.Front) {
+	t.Helper()
+	f := server.Front(t)
+	return open(t, append([]func(*s3.Options){func(o *s3.Options) { o.Endpoint = f.URL }}, change...)...), f
+}
+
+// count counts requests of a kind.
+func count(requests []string, kind string) int {
+	n := 0
+	for _, r := range requests {
+		if strings.HasPrefix(r, kind) {
+			n++
+		}
+	}
+	return n
 }
