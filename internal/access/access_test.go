@@ -121,6 +121,10 @@ func TestModes(t *testing.T) {
 			t.Errorf("%s: with keys, secret %t, %v (-want +got):\n%s", c.name, given.Secret, err, diff)
 		}
 	}
+	short := open(t, access.Options{Mode: access.Static, Own: own(time.Now().Add(4 * time.Minute))})
+	if _, err := short.WithKeys(t.Context(), dir(t, "t")); !errors.Is(err, access.ErrUnavailable) {
+		t.Errorf("own keys that are about to end: %v, want ErrUnavailable", err)
+	}
 	var nothing *access.Access
 	if given, err := nothing.WithKeys(t.Context(), dir(t, "t")); given.Values != nil || err != nil {
 		t.Errorf("no access gives %d options, %v", len(given.Values), err)

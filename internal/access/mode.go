@@ -141,6 +141,9 @@ func (a *Access) WithKeys(ctx context.Context, dir lance.Location) (Given, error
 	switch a.Mode() {
 	case Static:
 		keys, err = a.opts.Own(ctx)
+		if left := time.Until(keys.Expires); err == nil && !keys.Expires.IsZero() && left < a.opts.MinLife {
+			err = fmt.Errorf("%w: the operator's own keys end in %s, and what is handed out must live %s at least", ErrUnavailable, left.Round(time.Second), a.opts.MinLife)
+		}
 	case Vend:
 		keys, err = a.kept.keys(ctx, dir)
 	default:

@@ -111,6 +111,12 @@ func (p *Provider) Own(ctx context.Context) (access.Keys, error) {
 		return access.Keys{}, fmt.Errorf("%w: there are no keys of AWS", access.ErrRefused)
 	}
 	c, err := p.opts.Credentials.Retrieve(ctx)
+	// The SDK keeps keys to their end; the machine has new ones before.
+	cache, kept := p.opts.Credentials.(interface{ Invalidate() })
+	if err == nil && kept && c.CanExpire && time.Until(c.Expires) < access.DefaultMinLife {
+		cache.Invalidate()
+		c, err = p.opts.Credentials.Retrieve(ctx)
+	}
 	if err != nil {
 		return access.Keys{}, translate(ctx, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -190,6 +191,23 @@ func TestOwn(t *testing.T) {
 		keys, err := provider(t, server, func(o *aws.Options) { o.Credentials = c.from }).Own(t.Context())
 		if diff := cmp.Diff(c.want, keys.Values); diff != "" || !errors.Is(err, c.fails) || !keys.Expires.Equal(c.ends) {
 			t.Errorf("%s: until %s, %v (-want +got):\n%s", c.name, keys.Expires, err, diff)
+		}
+	}
+}
+
+// TestOwnRenewed: own keys that are about to end are asked for anew, although the SDK would keep them.
+func TestOwnRenewed(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	machine := sdk.NewCredentialsCache(sdk.CredentialsProviderFunc(func(context.Context) (sdk.Credentials, error) {
+		asked++
+		return sdk.Credentials{AccessKeyID: strconv.Itoa(asked), SecretAccessKey: "secret", CanExpire: true, Expires: time.Now().Add(time.Duration(asked) * 4 * time.Minute)}, nil
+	}))
+	p := provider(t, server, func(o *aws.Options) { o.Credentials = machine })
+	for range 2 {
+		keys, err := p.Own(t.Context())
+		if err != nil || keys.Values["aws_access_key_id"] != "2" {
+			t.Errorf("keys %q, %v; want the second, which live for 8 minutes", keys.Values["aws_access_key_id"], err)
 		}
 	}
 }
