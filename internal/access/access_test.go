@@ -121,7 +121,7 @@ func TestModes(t *testing.T) {
 			t.Errorf("%s: with keys, secret %t, %v (-want +got):\n%s", c.name, given.Secret, err, diff)
 		}
 	}
-	short := open(t, access.Options{Mode: access.Static, Own: own(time.Now().Add(4 * time.Minute))})
+	short := open(t, access.Options{Mode: access.Static, Own: own(time.Now().Add(2 * time.Minute))})
 	if _, err := short.WithKeys(t.Context(), dir(t, "t")); !errors.Is(err, access.ErrUnavailable) {
 		t.Errorf("own keys that are about to end: %v, want ErrUnavailable", err)
 	}

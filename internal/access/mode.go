@@ -141,8 +141,9 @@ func (a *Access) WithKeys(ctx context.Context, dir lance.Location) (Given, error
 	switch a.Mode() {
 	case Static:
 		keys, err = a.opts.Own(ctx)
-		if left := time.Until(keys.Expires); err == nil && !keys.Expires.IsZero() && left < a.opts.MinLife {
-			err = fmt.Errorf("%w: the operator's own keys end in %s, and what is handed out must live %s at least", ErrUnavailable, left.Round(time.Second), a.opts.MinLife)
+		// Whoever has them renews them in its own time. A client that is told to come again at once would do so for every request.
+		if left := time.Until(keys.Expires); err == nil && !keys.Expires.IsZero() && left <= a.opts.RefreshOffset {
+			err = fmt.Errorf("%w: the operator's own keys end in %s, and new ones are not there yet", ErrUnavailable, left.Round(time.Second))
 		}
 	case Vend:
 		keys, err = a.kept.keys(ctx, dir)
