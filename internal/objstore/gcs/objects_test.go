@@ -201,11 +201,15 @@ func TestEmulatorHost(t *testing.T) {
 }
 
 // The front of gcstest is there because the emulator removes whatever the condition says. Once this fails the front can go.
-func TestEmulatorIgnoresConditionsOfRemovals(t *testing.T) {
+func TestBareEmulator(t *testing.T) {
 	t.Parallel()
 	s := open(t, gcs.Options{Bucket: server.Bucket(t), Endpoint: server.Bare})
-	put(t, s, "t/a", "x")
-	if err := s.DeleteIf(t.Context(), "t/a", `"1"`); err != nil {
-		t.Errorf("DeleteIf of another generation = %v: the emulator keeps the condition now", err)
+	got, err := objstore.Try(t.Context(), s, "t/")
+	if want := (objstore.Conditions{Absent: true, Replace: true}); err != nil || got != want {
+		t.Errorf("the emulator judges %+v, %v; want %+v", got, err, want)
+	}
+	got, err = objstore.Try(t.Context(), open(t, gcs.Options{Bucket: server.Bucket(t), Endpoint: server.Endpoint}), "t/")
+	if err != nil || !got.All() {
+		t.Errorf("behind its front the emulator judges %+v, %v; want all", got, err)
 	}
 }
