@@ -187,6 +187,8 @@ func TestFlags(t *testing.T) {
 		{name: "a role without its mode", flags: config.Flags{Root: "s3://x", Credentials: "client", STSRoleARN: "arn:aws:iam::1:role/x"}, fails: "for credentials vend"},
 		{name: "a role for a directory", flags: config.Flags{Root: "/srv", STSRoleARN: "arn:aws:iam::1:role/x"}, fails: "vend.role_arn is for s3"},
 		{name: "a mode for a directory", flags: config.Flags{Root: "/srv", Credentials: "client"}, fails: "lies on this machine"},
+		{name: "a container in two spellings", flags: config.Flags{Root: "az://lake/a", Allow: []string{"abfss://lake@account.dfs.core.windows.net/b"}}, fails: "use one of the two"},
+		{name: "two containers", flags: config.Flags{Root: "az://lake/a", Allow: []string{"abfss://sea@account.dfs.core.windows.net/b"}}, want: []string{"az://lake/a", "abfss://sea@account.dfs.core.windows.net/b"}, mode: access.Client},
 		{name: "a root that is none", flags: config.Flags{Root: "ftp://x"}, fails: "no store here serves"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

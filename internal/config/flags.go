@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lancerest/lancerest/internal/access"
+	"github.com/lancerest/lancerest/internal/lance"
 )
 
 // Flags are what flags say of roots. They win over the file.
@@ -54,5 +56,26 @@ func Combine(file File, flags Flags) ([]Root, error) {
 			errs = append(errs, fmt.Errorf("root %w", err))
 		}
 	}
-	return roots, errors.Join(errs...)
+	return roots, errors.Join(append(errs, oneSpelling(roots))...)
+}
+
+// oneSpelling refuses roots in one container of Azure under both of its schemes: locations in one would not be seen to overlap those in the
+// other.
+func oneSpelling(roots []Root) error {
+	schemes := map[string]string{}
+	for _, r := range roots {
+		if r.store() != "az" {
+			continue
+		}
+		loc, err := lance.ParseLocation(r.Location)
+		if err != nil {
+			continue // which was told
+		}
+		container, _, _ := strings.Cut(loc.Authority, "@")
+		if other, ok := schemes[container]; ok && other != loc.Scheme {
+			return fmt.Errorf("roots in container %s begin with %s:// and %s://: use one of the two", container, other, loc.Scheme)
+		}
+		schemes[container] = loc.Scheme
+	}
+	return nil
 }
