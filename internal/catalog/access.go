@@ -50,6 +50,9 @@ func (c *Catalog) EquipDeclared(ctx context.Context, req *api.DeclareTableReques
 	if resp.Location == nil {
 		return
 	}
+	if p, err := c.place(*resp.Location); err != nil || p.root.Access.Mode() == access.None {
+		return
+	}
 	vend := req.VendCredentials
 	// An answer that is repeated may be about a table that is gone: nobody is given keys for its place any more.
 	if t, err := c.table(ctx, req.ID); err != nil || t.Location != *resp.Location {
