@@ -49,7 +49,7 @@ func report(f catalog.Finding) {
 	}
 	line += f.What
 	switch {
-	case f.Kind == catalog.FindingStorage:
+	case f.Kind.Note():
 		line = "note: " + f.What
 	case f.Mended:
 		line += "; mended: " + f.Action

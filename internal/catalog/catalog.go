@@ -37,6 +37,8 @@ type Options struct {
 	Parallel int
 	// CommitTimeout bounds what is left of a commit once reserving has begun (default 2 minutes; C11).
 	CommitTimeout time.Duration
+	// PurgeSlice is how long the objects of a dropped table are removed at a time (default 20 s).
+	PurgeSlice time.Duration
 	// StagedKeep is how long a staged manifest outlives the commit that published it (default 10 s; C10).
 	StagedKeep time.Duration
 	// KeepUnsynced says that the state lies on one machine with the storage and is durable in every commit: it then keeps manifests that
@@ -107,6 +109,7 @@ func New(ctx context.Context, opts Options) (*Catalog, error) {
 	setDefault(&opts.Parallel, 32)
 	setDefault(&opts.CommitTimeout, 2*time.Minute)
 	setDefault(&opts.StagedKeep, 10*time.Second)
+	setDefault(&opts.PurgeSlice, 20*time.Second)
 	if opts.Notify == nil {
 		opts.Notify = func(context.Context, Event) {}
 	}

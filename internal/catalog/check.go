@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,6 +41,9 @@ type Finding struct {
 // FindingKind names what is wrong.
 type FindingKind string
 
+// Note reports that findings of the kind are for the operator to know, and that nothing is wrong.
+func (k FindingKind) Note() bool { return k == FindingStorage || k == FindingPurge }
+
 // The kinds of findings.
 const (
 	FindingPending  FindingKind = "pending"  // a transaction that nobody finished
@@ -50,6 +54,7 @@ const (
 	FindingBranch   FindingKind = "branch"   // a branch that was deleted in storage
 	FindingJob      FindingKind = "job"      // work after a commit that keeps failing
 	FindingStorage  FindingKind = "storage"  // a storage that does not keep writers apart as others do; this is a note, and nothing is wrong yet
+	FindingPurge    FindingKind = "purge"    // a dropped table whose objects are being removed; a note too
 	FindingTable    FindingKind = "table"    // something that keeps the table from being checked: a damaged reference, a root that is not allowed
 )
 
@@ -178,6 +183,7 @@ func (k *checker) jobs(ctx context.Context) error {
 		}
 		for _, job := range jobs {
 			if job.Attempts == 0 {
+				k.waiting(job)
 				continue
 			}
 			f := Finding{Kind: FindingJob, What: fmt.Sprintf("job %s %s failed %d times, last with: %s", kind, job.Payload, job.Attempts, job.LastErr), Action: "run it"}
@@ -187,6 +193,15 @@ func (k *checker) jobs(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// waiting notes a purge that is under way, or about to begin: until it is through its objects are there and its location is taken.
+func (k *checker) waiting(job store.Job) {
+	var p purgePayload
+	if job.Kind != JobPurge || json.Unmarshal([]byte(job.Payload), &p) != nil {
+		return
+	}
+	k.opts.Report(Finding{Kind: FindingPurge, What: "the objects of a dropped table at " + p.Location + " are being removed"})
 }
 
 func (k *checker) runJob(ctx context.Context, job store.Job) error {

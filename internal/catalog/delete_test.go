@@ -2,7 +2,9 @@ package catalog_test
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/catalog"
@@ -79,4 +81,38 @@ func TestBatchThatDeletesItsOwnVersion(t *testing.T) {
 	s.mustCreate(t, four)
 	s.fill(t, tb, 5, 5)
 	s.listed(t, tb, 1, 2, 3, 4, 5)
+}
+
+// TestLargePurgeTakesTurns: what is removed of a dropped table in one slice of time is no failure, and the next job goes on with it.
+func TestLargePurgeTakesTurns(t *testing.T) {
+	t.Parallel()
+	l := newLake(t)
+	hasty := l.server(t, func(o *catalog.Options) { o.PurgeSlice = time.Nanosecond })
+	tb := hasty.declare(t, "t")
+	hasty.fill(t, tb, 1, 3)
+	if _, err := hasty.DropTable(context.Background(), &api.DropTableRequest{Target: api.At("t")}); err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	if _, err := hasty.Check(context.Background(), catalog.CheckOptions{Report: func(f catalog.Finding) { found = append(found, string(f.Kind)+" "+f.What) }}); err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 1 || !strings.HasPrefix(found[0], "purge ") || !strings.Contains(found[0], tb.location) {
+		t.Errorf("a check finds %q, want a note that the table is being purged", found)
+	}
+	if n := hasty.runJobs(t, catalog.JobPurge); n != 1 {
+		t.Errorf("%d jobs, want one", n)
+	}
+	if _, err := l.objects.Head(context.Background(), tb.final(1)); err != nil {
+		t.Errorf("the first slice was too short for anything: %v", err)
+	}
+	patient := l.server(t)
+	if n := patient.runJobs(t, catalog.JobPurge); n != 2 {
+		t.Errorf("%d jobs, want the first, which the test does not remove, and the one that goes on", n)
+	}
+	l.holds(t, tb.final(1), nil)
+	again := l.table("again", tb.dir[strings.LastIndexByte(tb.dir, '/')+1:])
+	if _, err := patient.mixed(context.Background(), declareAt("again", again)); err != nil {
+		t.Errorf("the place is not free after the purge: %v", err)
+	}
 }

@@ -87,7 +87,8 @@ func runJob[P any](ctx context.Context, job store.Job, run func(context.Context,
 }
 
 // purge removes a dropped table's directory, and with its rows the claim on its location. Until then the state refuses every
-// overlapping location, so that nothing of another table can lie below it (case E9).
+// overlapping location, so that nothing of another table can lie below it (case E9). A large one goes in slices of time, between which other
+// jobs have their turn.
 func (c *Catalog) purge(ctx context.Context, p purgePayload) error {
 	var t lance.Table
 	err := c.store.View(ctx, func(r store.Reader) (err error) {
@@ -107,7 +108,13 @@ func (c *Catalog) purge(ctx context.Context, p purgePayload) error {
 	if err != nil {
 		return err
 	}
-	if _, err := at.objects.DeleteTree(ctx, at.dir+"/"); err != nil {
+	slice, done := context.WithTimeout(ctx, c.opts.PurgeSlice)
+	defer done()
+	_, err = at.objects.DeleteTree(slice, at.dir+"/")
+	if err != nil && slice.Err() != nil && ctx.Err() == nil {
+		return c.store.Update(ctx, func(tx store.Tx) error { return insertJob(tx, JobPurge, p) })
+	}
+	if err != nil {
 		return fmt.Errorf("remove %s: %w", p.Location, err)
 	}
 	return c.forget(ctx, p.Table)

@@ -79,6 +79,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("S3 bucket %q: %w", o.Bucket, err)
 	}
+	cfg.Logger = nil // it would write to the standard error by itself
 	client := s3.NewFromConfig(cfg, o.set)
 	if client.Options().Region == "" {
 		return nil, fmt.Errorf("S3 bucket %q: its region is not known: set AWS_REGION, or AWS_ENDPOINT_URL for a server that is not Amazon's", o.Bucket)
