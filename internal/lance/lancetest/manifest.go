@@ -5,6 +5,7 @@
 package lancetest
 
 import (
+	"cmp"
 	"encoding/binary"
 	"strconv"
 
@@ -22,16 +23,26 @@ type Spec struct {
 	Mark string
 	// Flags are the features that a reader must know.
 	Flags lance.FeatureFlags
+	// Fragments are how many rows each has; each has one data file of a thousand bytes.
+	Fragments []uint64
+	// Column is the name of the one column, "id" where empty.
+	Column string
+	// Bases are places beside the table's own where files lie, as URIs.
+	Bases []string
 }
 
 // written is the time that every manifest carries: noon of 2026-08-01, UTC.
 const written = 1785585600
 
-// Manifest returns a manifest file with one column and no fragments: equal specs give equal bytes.
+// Manifest returns a manifest file with one column: equal specs give equal bytes.
 func Manifest(s Spec) []byte {
-	column := text(number(text(number(nil, 6, 1), 2, "id"), 4, ^uint64(0)), 5, "int64")
+	column := text(number(text(number(nil, 6, 1), 2, cmp.Or(s.Column, "id")), 4, ^uint64(0)), 5, "int64")
 	var m []byte
 	m = message(m, 1, column)
+	for i, rows := range s.Fragments {
+		file := number(text(nil, 1, strconv.Itoa(i)+".lance"), 6, 1000)
+		m = message(m, 2, number(message(number(nil, 1, uint64(i)), 2, file), 4, rows))
+	}
 	m = number(m, 3, uint64(s.Version))
 	m = message(m, 7, number(nil, 1, written))
 	if s.Flags != 0 {
@@ -41,6 +52,9 @@ func Manifest(s Spec) []byte {
 	m = message(m, 13, text(text(nil, 1, "lance"), 2, "14.0.2"))
 	m = message(m, 15, text(text(nil, 1, "lance"), 2, "2.1"))
 	m = message(m, 16, text(text(nil, 1, "mark"), 2, s.Mark))
+	for i, base := range s.Bases {
+		m = message(m, 18, text(number(number(nil, 1, uint64(i+1)), 3, 1), 4, base))
+	}
 	return file(m)
 }
 
