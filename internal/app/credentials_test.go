@@ -338,6 +338,24 @@ func TestOperatorsKeys(t *testing.T) {
 	}
 }
 
+// TestRoleByFlag: with the environment that every S3 client reads, a root and a role are all that vending keys needs.
+func TestRoleByFlag(t *testing.T) {
+	storage := s3test.Start(t)
+	for _, v := range storage.Environ(nil) {
+		name, value, _ := strings.Cut(v, "=")
+		t.Setenv(name, value)
+	}
+	s := serve(t, app.Config{Data: t.TempDir(), Root: storage.Root(), STSRoleARN: storage.Role})
+	resp, err := s.DeclareTable(t.Context(), &api.DeclareTableRequest{Target: api.At("t")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := resp.StorageOptions; o["aws_session_token"] == "" || o["aws_access_key_id"] == storage.AccessKey || o["expires_at_millis"] == "" || o["refresh_offset_millis"] != "150000" {
+		t.Errorf("%d options, until %q, to be renewed %q before; want temporary keys", len(o), o["expires_at_millis"], o["refresh_offset_millis"])
+	}
+	s.writes(t, resp, storage.Bucket)
+}
+
 // TestRootsRefused: what is wrong with roots is said before anything is made.
 func TestRootsRefused(t *testing.T) {
 	t.Parallel()
