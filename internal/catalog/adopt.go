@@ -160,13 +160,15 @@ func (c *Catalog) inspect(ctx context.Context, cp chainPlace, infos []objstore.I
 }
 
 func (c *Catalog) inspectOne(ctx context.Context, cp chainPlace, info objstore.Info, settle func(string, []byte) error) (*found, error) {
-	data, info, err := cp.place.objects.Get(ctx, info.Key, c.opts.MaxManifest)
+	there, err := c.read(ctx, cp.place, info.Key, info.Size)
 	if errors.Is(err, objstore.ErrNotFound) {
 		return nil, nil // removed since it was listed
 	}
 	if err != nil {
 		return nil, storageError("read "+info.Key, err)
 	}
+	defer there.free()
+	data, info := there.data, there.info
 	v, scheme, _ := lance.ParseManifestName(info.Key[strings.LastIndexByte(info.Key, '/')+1:])
 	m, err := lance.ReadManifest(data)
 	if err != nil || m.Version != v {

@@ -33,6 +33,9 @@ type Options struct {
 	MaxBatch int
 	// MaxManifest bounds the bytes of one manifest (default 1 GiB).
 	MaxManifest int64
+	// ManifestMemory bounds the bytes of manifests that commits hold at a time, beside half as much that they keep (default 1 GiB, and at
+	// least MaxManifest).
+	ManifestMemory int64
 	// Parallel bounds the storage calls that one request makes at a time (default 32).
 	Parallel int
 	// CommitTimeout bounds what is left of a commit once reserving has begun (default 2 minutes; C11).
@@ -94,6 +97,7 @@ type Catalog struct {
 	staged     *stagedCleaner
 	stagedLong *stagedCleaner // of roots whose storage does not judge all conditions
 	memory     *memory
+	room       *room
 	syncer     *manifestSyncer
 	started    time.Time
 }
@@ -106,6 +110,7 @@ func New(ctx context.Context, opts Options) (*Catalog, error) {
 	}
 	setDefault(&opts.MaxBatch, 10_000)
 	setDefault(&opts.MaxManifest, 1<<30)
+	setDefault(&opts.ManifestMemory, 1<<30)
 	setDefault(&opts.Parallel, 32)
 	setDefault(&opts.CommitTimeout, 2*time.Minute)
 	setDefault(&opts.StagedKeep, 10*time.Second)
@@ -128,6 +133,7 @@ func New(ctx context.Context, opts Options) (*Catalog, error) {
 	c.staged = newStagedCleaner(opts.StagedKeep)
 	c.stagedLong = newStagedCleaner(max(opts.StagedKeep, lateKeep))
 	c.memory = newMemory()
+	c.room = newRoom(opts.ManifestMemory, opts.MaxManifest)
 	c.syncer = &manifestSyncer{sync: c.syncManifests, stop: make(chan struct{}), failed: func(err error) {
 		c.opts.Notify(context.Background(), Event{Kind: EventUnsynced, Detail: err.Error()})
 	}}

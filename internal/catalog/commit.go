@@ -22,6 +22,7 @@ type step struct {
 	branch       lance.Branch
 	version      lance.VersionNumber
 	manifestPath string
+	manifestSize int64 // as the writer says; 0 where it does not
 	scheme       lance.NamingScheme
 	metadata     map[string]string
 	echo         bool // the catalog itself repeats the version before (C5)
@@ -55,7 +56,8 @@ type work struct {
 	absent   bool                                        // there is no staged manifest: only a replay or a conflict can be the answer
 	taken    bool                                        // storage has an object under the final name, and no row says whose
 	branched branchState
-	data     []byte // what to publish; nil where it is too large to keep
+	data     []byte // what to publish; nil where there is no room to keep it
+	kept     *keeper
 	digest   lance.Digest
 	size     int64
 	summary  *lance.VersionSummary
@@ -97,11 +99,16 @@ func (c *Catalog) commit(ctx context.Context, req commitRequest) (*outcome, erro
 		return nil, err
 	}
 	adopted := map[lance.Chain]bool{}
+	kept := &keeper{room: c.room}
+	defer kept.free()
 	var works []*work
 	for range commitRounds {
 		var err error
 		if works, err = c.look(ctx, req.steps, works, where); err != nil {
 			return nil, err
+		}
+		for _, w := range works {
+			w.kept = kept
 		}
 		if err := c.prepare(ctx, works, where); err != nil {
 			return nil, err

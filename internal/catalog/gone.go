@@ -146,18 +146,19 @@ func (c *Catalog) stillThere(ctx context.Context, cp chainPlace, v lance.Version
 	if info.ETag == v.ETag && info.Size == v.Size {
 		return true, nil
 	}
-	data, info, err := cp.place.objects.Get(ctx, key, c.opts.MaxManifest)
+	found, err := c.read(ctx, cp.place, key, info.Size)
 	if errors.Is(err, objstore.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
 		return false, storageError("read "+key, err)
 	}
-	digest := lance.Digest(sha256.Sum256(data))
+	defer found.free()
+	digest := lance.Digest(sha256.Sum256(found.data))
 	if digest == v.Digest {
 		return true, nil
 	}
-	if _, err := c.removeAborted(ctx, cp.place, info, store.Content{Slot: v.Slot, Digest: digest}); err != nil {
+	if _, err := c.removeAborted(ctx, cp.place, found.info, store.Content{Slot: v.Slot, Digest: digest}); err != nil {
 		return false, storageError("remove "+key, err)
 	}
 	return false, nil

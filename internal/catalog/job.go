@@ -171,17 +171,18 @@ func (c *Catalog) restore(ctx context.Context, slot lance.Slot) error {
 
 // removeContent removes an object if it holds the given content.
 func (c *Catalog) removeContent(ctx context.Context, at place, key, digest string) error {
-	data, info, err := at.objects.Get(ctx, key, c.opts.MaxManifest)
+	found, err := c.read(ctx, at, key, 0)
 	if errors.Is(err, objstore.ErrNotFound) {
 		return nil
 	}
-	if err == nil && hexDigest(sha256.Sum256(data)) != digest {
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", key, err)
+	}
+	defer found.free()
+	if hexDigest(sha256.Sum256(found.data)) != digest {
 		return nil
 	}
-	if err == nil {
-		err = at.objects.DeleteIf(ctx, key, info.ETag)
-	}
-	if err != nil && !errors.Is(err, objstore.ErrChanged) {
+	if err := at.objects.DeleteIf(ctx, key, found.info.ETag); err != nil && !errors.Is(err, objstore.ErrChanged) {
 		return fmt.Errorf("remove %s: %w", key, err)
 	}
 	return nil

@@ -68,15 +68,20 @@ func (c *Catalog) mend(ctx context.Context, cp chainPlace, slot lance.Slot) erro
 
 // republish puts a committed version's manifest back from its staged copy.
 func (c *Catalog) republish(ctx context.Context, cp chainPlace, row lance.Version) error {
-	e := lance.Entry{Branch: cp.chain.Branch, Version: row.Number, Staged: row.Staged, Digest: hexDigest(row.Digest)}
-	data, err := c.readStaged(ctx, cp.place, e)
+	e := lance.Entry{Branch: cp.chain.Branch, Version: row.Number, Staged: row.Staged, Digest: hexDigest(row.Digest), Size: row.Size}
+	staged, err := c.readStaged(ctx, cp.place, e)
+	if errors.Is(err, errStagedGone) {
+		return fmt.Errorf("the staged manifest %s is gone, or is not what was committed", row.Staged)
+	}
 	if err != nil {
 		return err
 	}
-	if data == nil {
-		return fmt.Errorf("the staged manifest %s is not what was committed", row.Staged)
-	}
-	_, err = cp.place.objects.PutIfAbsent(ctx, cp.place.final(cp.chain.Branch, row.Number, row.Scheme), data)
+	defer staged.free()
+	_, err = cp.place.objects.PutIfAbsent(ctx, cp.place.final(cp.chain.Branch, row.Number, row.Scheme), staged.data)
+	return ignoreExists(err)
+}
+
+func ignoreExists(err error) error {
 	if errors.Is(err, objstore.ErrExists) {
 		return nil
 	}

@@ -17,9 +17,6 @@ import (
 	"github.com/lancerest/lancerest/internal/store"
 )
 
-// keepBytes is the size up to which a manifest is held in memory between preparing and publishing; a larger one is read again.
-const keepBytes = 4 << 20
-
 // branchState is what storage says about the branch that a commit adds to.
 type branchState struct {
 	registered bool
@@ -135,7 +132,7 @@ func (c *Catalog) prepareOne(ctx context.Context, w *work, where naming) error {
 	if w.digest != (lance.Digest{}) {
 		return nil // kept from the round before
 	}
-	data, _, err := w.place.objects.Get(ctx, w.place.staged(w.branch, w.staged), c.opts.MaxManifest)
+	staged, err := c.read(ctx, w.place, w.place.staged(w.branch, w.staged), w.manifestSize)
 	switch {
 	case errors.Is(err, objstore.ErrNotFound):
 		w.absent = true
@@ -146,7 +143,8 @@ func (c *Catalog) prepareOne(ctx context.Context, w *work, where naming) error {
 	case err != nil:
 		return storageError("read the staged manifest "+w.manifestPath, err)
 	}
-	published, fault, err := w.publishable(ctx, data, c.opts.MaxManifest)
+	defer staged.free()
+	published, fault, err := w.publishable(ctx, staged.data, c.opts.MaxManifest)
 	if err != nil {
 		return err
 	}
@@ -157,7 +155,7 @@ func (c *Catalog) prepareOne(ctx context.Context, w *work, where naming) error {
 	}
 	c.learn(published, w.summary)
 	w.digest, w.size = sha256.Sum256(published), int64(len(published))
-	if w.size <= keepBytes {
+	if w.kept.keep(w.size) {
 		w.data = published
 	}
 	return nil

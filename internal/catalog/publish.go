@@ -75,34 +75,24 @@ func (c *Catalog) publishOne(ctx context.Context, e lance.Entry, data []byte) (p
 		return published{}, err
 	}
 	final := p.final(e.Branch, e.Version, e.Scheme)
+	if data == nil {
+		// A helper looks first: most often the manifest is there already.
+		if there, done, err := c.settled(ctx, p, final, e); err != nil || done {
+			return there, err
+		}
+	}
 	for range publishAttempts {
-		if data == nil {
-			// A helper looks first: most often the manifest is there already.
-			there, done, err := c.settled(ctx, p, final, e)
-			if err != nil || done {
-				return there, err
-			}
-			if data, err = c.readStaged(ctx, p, e); err != nil {
-				return published{}, err
-			}
-			if data == nil {
-				there, done, err := c.settled(ctx, p, final, e)
-				if err == nil && !done {
-					there.gone = true
-				}
-				return there, err
-			}
-		}
-		put, err := c.put(ctx, p, final, data)
-		if err == nil {
-			return put, nil
-		}
-		if !errors.Is(err, objstore.ErrExists) {
-			return published{}, err
+		put, putErr := c.putOnce(ctx, p, e, data)
+		if !errors.Is(putErr, objstore.ErrExists) && !errors.Is(putErr, errStagedGone) {
+			return put, putErr
 		}
 		there, done, err := c.settled(ctx, p, final, e)
 		if err != nil || done {
 			return there, err
+		}
+		if errors.Is(putErr, errStagedGone) {
+			there.gone = true
+			return there, nil
 		}
 	}
 	return published{foreign: true, blocked: final}, nil
@@ -111,13 +101,15 @@ func (c *Catalog) publishOne(ctx context.Context, e lance.Entry, data []byte) (p
 // settled looks at what stands under a final name. It is done if that is the entry's own content, put there by a helper, or
 // foreign. Nothing there, or the content of an aborted transaction, which it removes (C10), is not the end of it.
 func (c *Catalog) settled(ctx context.Context, p place, final string, e lance.Entry) (published, bool, error) {
-	there, info, err := p.objects.Get(ctx, final, c.opts.MaxManifest)
+	found, err := c.read(ctx, p, final, e.Size)
 	if errors.Is(err, objstore.ErrNotFound) {
 		return published{}, false, nil
 	}
 	if err != nil {
 		return published{}, false, err
 	}
+	defer found.free()
+	there, info := found.data, found.info
 	digest := lance.Digest(sha256.Sum256(there))
 	if hexDigest(digest) == e.Digest {
 		own, err := c.secure(ctx, p, published{info: info}, there)
@@ -157,29 +149,44 @@ func (c *Catalog) removeAborted(ctx context.Context, p place, info objstore.Info
 	return true, nil
 }
 
-// readStaged reads the bytes of an entry from its staged manifest; nil if that is gone, or no longer holds what was reserved.
-func (c *Catalog) readStaged(ctx context.Context, p place, e lance.Entry) ([]byte, error) {
-	data, _, err := p.objects.Get(ctx, p.staged(e.Branch, e.Staged), c.opts.MaxManifest)
+// errStagedGone says that a staged manifest is gone, or no longer holds what was reserved.
+var errStagedGone = errors.New("the staged manifest is gone")
+
+// putOnce puts the bytes of an entry under its final name: those at hand, or else what is staged. errStagedGone; objstore.ErrExists.
+func (c *Catalog) putOnce(ctx context.Context, p place, e lance.Entry, data []byte) (published, error) {
+	final := p.final(e.Branch, e.Version, e.Scheme)
+	if data != nil {
+		return c.put(ctx, p, final, data)
+	}
+	staged, err := c.readStaged(ctx, p, e)
+	if err != nil {
+		return published{}, err
+	}
+	defer staged.free()
+	return c.put(ctx, p, final, staged.data)
+}
+
+// readStaged reads the bytes of an entry from its staged manifest. errStagedGone.
+func (c *Catalog) readStaged(ctx context.Context, p place, e lance.Entry) (held, error) {
+	staged, err := c.read(ctx, p, p.staged(e.Branch, e.Staged), e.Size)
 	if errors.Is(err, objstore.ErrNotFound) {
-		return nil, nil
+		return held{}, errStagedGone
 	}
 	if err != nil {
-		return nil, err
+		return held{}, err
 	}
 	if number, _, final := lance.ParseManifestName(e.Staged); final && number != e.Version {
-		data, err = p.attach(ctx, attachment{data: data, branch: e.Branch, version: e.Version, after: e.After, between: e.Between, limit: c.opts.MaxManifest})
-		var outage *api.Error
-		if errors.As(err, &outage) {
-			return nil, err
-		}
-		if err != nil {
-			return nil, nil
-		}
+		staged.data, err = p.attach(ctx, attachment{data: staged.data, branch: e.Branch, version: e.Version, after: e.After, between: e.Between, limit: c.opts.MaxManifest})
 	}
-	if hexDigest(sha256.Sum256(data)) != e.Digest {
-		return nil, nil
+	if err == nil && hexDigest(sha256.Sum256(staged.data)) == e.Digest {
+		return staged, nil
 	}
-	return data, nil
+	staged.free()
+	var outage *api.Error
+	if errors.As(err, &outage) {
+		return held{}, err
+	}
+	return held{}, errStagedGone
 }
 
 func slotOf(e lance.Entry) lance.Slot {

@@ -44,6 +44,9 @@ func createStep(id lance.TableID, v api.StagedVersion) (step, error) {
 		kind: lance.EntryCreateVersion, id: id, version: lance.VersionNumber(v.Version), manifestPath: v.ManifestPath,
 		scheme: lance.SchemeV2, metadata: v.Metadata,
 	}
+	if v.ManifestSize != nil {
+		s.manifestSize = *v.ManifestSize
+	}
 	if err := checkTableID(id); err != nil {
 		return s, err
 	}
