@@ -62,6 +62,7 @@ func RunWith(t *testing.T, newStore func(t *testing.T) objstore.Store, o Options
 		{"DeleteIf", deleteIfCases()},
 		{"Delete", deleteCases()},
 		{"List", listCases()},
+		{"Folders", folderCases()},
 		{"DeleteTree", deleteTreeCases()},
 		{"Store", storeCases()},
 	}
