@@ -123,3 +123,7 @@ func (u *under) List(ctx context.Context, prefix, after string) iter.Seq2[objsto
 func (u *under) DeleteTree(ctx context.Context, prefix string) (int, error) {
 	return u.inner.DeleteTree(ctx, u.full(prefix))
 }
+
+func (u *under) Folders(ctx context.Context, prefix string) ([]string, error) {
+	return objstore.FoldersOf(ctx, u.inner, u.full(prefix))
+}
