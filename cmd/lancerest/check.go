@@ -29,6 +29,9 @@ func (k *checkCommand) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("checked %d tables with %d versions: %d wrong, %d mended\n", sum.Tables, sum.Versions, sum.Wrong, sum.Mended)
+	if sum.Tags+sum.Branches > 0 {
+		fmt.Printf("%d tags and %d branches keep %d versions from being deleted\n", sum.Tags, sum.Branches, sum.Pinned)
+	}
 	if sum.Wrong > 0 {
 		os.Exit(1)
 	}

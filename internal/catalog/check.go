@@ -63,6 +63,8 @@ type CheckSummary struct {
 	Tables, Versions int
 	Wrong            int // findings that are not mended
 	Mended           int
+	// Tags and Branches are the references of the tables, and Pinned the versions that they keep from being deleted.
+	Tags, Branches, Pinned int
 }
 
 // Check compares rows with storage, table by table. It works beside a running server: what changes while it looks is looked at again
@@ -248,7 +250,7 @@ func (k *checker) table(ctx context.Context, t lance.Table) error {
 			return err
 		}
 	}
-	return nil
+	return k.references(ctx, t, p, refs)
 }
 
 // listed is what storage has of a chain.

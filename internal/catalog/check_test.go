@@ -63,12 +63,37 @@ type wrong struct {
 // wrongs has at least one of every kind of finding.
 func wrongs() map[string]wrong {
 	all := map[string]wrong{}
-	for _, some := range []map[string]wrong{wrongVersions(), wrongObjects(), wrongWork()} {
+	for _, some := range []map[string]wrong{wrongVersions(), wrongObjects(), wrongWork(), wrongReferences()} {
 		for name, w := range some {
 			all[name] = w
 		}
 	}
 	return all
+}
+
+// wrongReferences are tags and branches that name versions which are gone.
+func wrongReferences() map[string]wrong {
+	return map[string]wrong{
+		"a tag of a version that is gone": {
+			make: func(t *testing.T, s *server, tb table) {
+				s.lake.put(t, lance.TagKey(tb.dir, "x"), []byte(`{"branch":null,"version":9,"manifestSize":1}`))
+			},
+			find: catalog.Finding{Kind: catalog.FindingReference, Table: "t", Version: 9, What: "tag x names this version, which is gone"},
+			left: true,
+		},
+		"a tag on a branch that is gone": {
+			make: func(t *testing.T, s *server, tb table) {
+				s.lake.put(t, lance.TagKey(tb.dir, "x"), []byte(`{"branch":"dev","version":2,"manifestSize":1}`))
+			},
+			find: catalog.Finding{Kind: catalog.FindingReference, Table: "t", Branch: "dev", Version: 2, What: "delete the tag x"},
+			left: true,
+		},
+		"a branch of a version that is gone": {
+			make: func(t *testing.T, s *server, tb table) { s.lake.register(t, tb, "dev", 7) },
+			find: catalog.Finding{Kind: catalog.FindingReference, Table: "t", Version: 7, What: "branch dev names this version"},
+			left: true,
+		},
+	}
 }
 
 // wrongVersions are versions whose manifests are not theirs.
@@ -285,7 +310,7 @@ func TestCheck(t *testing.T) {
 	}
 	for _, kind := range []catalog.FindingKind{
 		catalog.FindingPending, catalog.FindingMissing, catalog.FindingForeign, catalog.FindingDiverged, catalog.FindingStaged,
-		catalog.FindingBranch, catalog.FindingJob,
+		catalog.FindingBranch, catalog.FindingJob, catalog.FindingReference,
 	} {
 		if !kinds[kind] {
 			t.Errorf("no case makes a finding of kind %q", kind)
