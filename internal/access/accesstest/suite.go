@@ -7,6 +7,7 @@ package accesstest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ type World struct {
 	// Unreached says why keys for a directory whose name holds what policies read as a pattern do nothing on this server, not even in that
 	// directory. Where it is empty they must.
 	Unreached string
+	// Backslash says why a directory with a backslash in its name can have no keys. Where it is empty it must.
+	Backslash string
 	// CaseBlind says why keys for a directory may reach another whose name differs in the case of letters alone. Where it is empty they must not.
 	CaseBlind string
 	// Brief returns a world whose vendor makes keys that end within seconds. It is nil, with the reason in NotBrief, where there is none.
@@ -174,6 +177,12 @@ func patterns(t *testing.T, w World) {
 	for _, c := range []struct{ dir, other string }{
 		{"f*", "foo"}, {"*", "any"}, {"a?c", "abc"}, {"${aws:username}", "x"}, {"$", "y"}, {`q"`, "q"}, {`b\`, "b"}, {"c' || true || '", "c"}, {"%2A", "z"},
 	} {
+		if w.Backslash != "" && strings.Contains(c.dir, `\`) {
+			if _, err := w.Vendor.Vend(t.Context(), w.dir(t, c.dir), access.ReadWrite); !errors.Is(err, access.ErrUnfit) {
+				t.Errorf("Vend(%q) = %v, want ErrUnfit", c.dir, err)
+			}
+			continue
+		}
 		w.put(t, c.other+"/data/1")
 		s := w.vend(t, c.dir, access.ReadWrite)
 		w.denied(t, s, c.other)

@@ -7,9 +7,11 @@ package azuretest
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +44,11 @@ const startTime = 60 * time.Second
 
 // Server is an emulator of Azure Blob Storage with one account.
 type Server struct {
-	Endpoint   string // of the account: "http://127.0.0.1:PORT/devstoreaccount1"
+	Endpoint string // of the account: "http://127.0.0.1:PORT/devstoreaccount1"
+	// HTTPClient reaches a server that was opened with OpenTLS. It is nil for others, which every client reaches.
+	HTTPClient *http.Client
+	dir        string // of the certificate
+	address    string
 	containers atomic.Int64
 	output     bytes.Buffer
 	process    *proctest.Process
@@ -75,10 +81,43 @@ func Open(ctx context.Context) (*Server, error) {
 	return nil, fmt.Errorf("start Azurite: %w\n%s", err, s.output.String())
 }
 
+// OpenTLS is Open for a server that also takes access tokens (see Token), which are sent over TLS alone. Its endpoint names the account in its
+// host, as Azure's do: signatures are made for that name. HTTPClient finds that host and trusts the server.
+func OpenTLS(ctx context.Context) (*Server, error) {
+	script, err := find()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{}
+	if s.dir, err = os.MkdirTemp("", "lancerest-azurite-"); err != nil {
+		return nil, err
+	}
+	trusted, err := certificate(s.dir)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(s.dir))
+	}
+	s.HTTPClient = &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: trusted},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, s.address)
+		},
+	}}
+	for range 5 {
+		if err = s.launch(ctx, script); err == nil {
+			return s, nil
+		}
+	}
+	s.Close()
+	return nil, fmt.Errorf("start Azurite with TLS: %w\n%s", err, s.output.String())
+}
+
 // Close ends the server.
 func (s *Server) Close() {
 	if s.process != nil {
 		s.process.Kill()
+	}
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir) // a leftover harms nobody
 	}
 }
 
@@ -109,7 +148,11 @@ func (s *Server) Client(name string) (*container.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return container.NewClientWithSharedKeyCredential(s.Endpoint+"/"+name, key, nil)
+	options := &container.ClientOptions{}
+	if s.HTTPClient != nil {
+		options.Transport = s.HTTPClient
+	}
+	return container.NewClientWithSharedKeyCredential(s.Endpoint+"/"+name, key, options)
 }
 
 // Environ returns an environment, such as os.Environ, in which clients find this server and nothing else.
@@ -156,8 +199,14 @@ func (s *Server) launch(ctx context.Context, script string) error {
 		return err
 	}
 	port := strconv.Itoa(ports[0])
-	s.Endpoint = "http://" + net.JoinHostPort("127.0.0.1", port) + "/" + Account
-	cmd := exec.Command(script, "--blobHost", "127.0.0.1", "--blobPort", port, "--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry")
+	s.address = net.JoinHostPort("127.0.0.1", port)
+	s.Endpoint = "http://" + s.address + "/" + Account
+	args := []string{"--blobHost", "127.0.0.1", "--blobPort", port, "--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"}
+	if s.dir != "" {
+		s.Endpoint = "https://" + Account + "." + domain + ":" + port
+		args = append(args, "--oauth", "basic", "--cert", filepath.Join(s.dir, certificateFile), "--key", filepath.Join(s.dir, keyFile))
+	}
+	cmd := exec.Command(script, args...)
 	s.output.Reset()
 	cmd.Stdout, cmd.Stderr = &s.output, &s.output
 	if s.process, err = proctest.Start(cmd, syscall.SIGKILL); err != nil {
@@ -183,8 +232,7 @@ func (s *Server) launch(ctx context.Context, script string) error {
 
 // reachable reports whether something listens at the endpoint.
 func (s *Server) reachable(ctx context.Context) error {
-	address, _, _ := strings.Cut(strings.TrimPrefix(s.Endpoint, "http://"), "/")
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.address)
 	if err != nil {
 		return err
 	}
