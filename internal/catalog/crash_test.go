@@ -6,8 +6,13 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/lance/lancetest"
+	"github.com/lancerest/lancerest/internal/objstore"
 	"github.com/lancerest/lancerest/internal/objstore/objtest"
 	"github.com/lancerest/lancerest/internal/store"
 )
@@ -173,8 +178,13 @@ func TestDeathAtEveryStepBesideABypassingWriter(t *testing.T) {
 // tryBypass is bypass where the name may be taken; it returns nil then.
 func (l *lake) tryBypass(t testing.TB, tb table, v int64) []byte {
 	t.Helper()
-	if _, err := l.objects.Head(context.Background(), tb.final(v)); err == nil {
-		return nil
+	data := lancetest.Manifest(lancetest.Spec{Version: lance.VersionNumber(v), Read: lance.VersionNumber(v - 1), Mark: "bypass " + uuid.NewString()})
+	_, err := l.objects.PutIfAbsent(context.Background(), tb.final(v), data)
+	if errors.Is(err, objstore.ErrExists) {
+		return nil // what the dying server sent has landed meanwhile
 	}
-	return l.bypass(t, tb, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
