@@ -30,10 +30,11 @@ func layers() map[string]layer {
 	)
 	return map[string]layer{
 		// The edges.
-		"cmd/lancerest":      {own: []string{"internal/app", "internal/catalog", "internal/config"}, outside: []string{"github.com/alecthomas/kong"}},
-		"internal/app":       {own: []string{"api", "internal"}},
+		"cmd/lancerest":      {own: []string{"internal/app", "internal/catalog", "internal/config", "internal/importer"}, outside: []string{"github.com/alecthomas/kong"}},
+		"internal/app":       {own: []string{"api", "client", "internal"}},
 		"internal/config":    {own: []string{"internal/access", "internal/lance"}, outside: []string{"github.com/pelletier/go-toml/v2"}},
 		"internal/httpapi":   {own: []string{"api", "internal/auth", "internal/catalog", "internal/engine", "internal/lance", "internal/openapi", "internal/store", "internal/telemetry"}, outside: []string{uuid, metrics}},
+		"internal/importer":  {own: []string{"api", "internal/lance", "internal/objstore"}, outside: []string{syncing}},
 		"internal/openapi":   {own: []string{"api"}, outside: []string{"github.com/swaggest"}},
 		"internal/telemetry": {outside: []string{metrics, traces}},
 		"client":             {own: []string{"api"}},

@@ -25,11 +25,9 @@ func (s *Store) Folders(ctx context.Context, prefix string) ([]string, error) {
 			return nil, fmt.Errorf("list the directories in %q: %w", prefix, err)
 		}
 		for _, common := range page.CommonPrefixes {
-			dir := aws.ToString(common.Prefix)
-			if page.EncodingType == types.EncodingTypeUrl {
-				if dir, err = url.QueryUnescape(dir); err != nil {
-					return nil, fmt.Errorf("list the directories in %q: the server lists one that cannot be decoded: %w", prefix, err)
-				}
+			dir, err := decoded(page, aws.ToString(common.Prefix))
+			if err != nil {
+				return nil, fmt.Errorf("list the directories in %q: the server lists one that cannot be decoded: %w", prefix, err)
 			}
 			if name := strings.TrimSuffix(strings.TrimPrefix(dir, prefix), "/"); name != "" {
 				names = append(names, name)
@@ -40,4 +38,12 @@ func (s *Store) Folders(ctx context.Context, prefix string) ([]string, error) {
 		}
 		in.ContinuationToken = page.NextContinuationToken
 	}
+}
+
+// decoded is a name of a page as it is.
+func decoded(page *s3.ListObjectsV2Output, name string) (string, error) {
+	if page.EncodingType != types.EncodingTypeUrl {
+		return name, nil
+	}
+	return url.QueryUnescape(name)
 }
