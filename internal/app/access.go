@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 
@@ -10,12 +11,14 @@ import (
 	"github.com/lancerest/lancerest/internal/config"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/objstore/azure"
+	"github.com/lancerest/lancerest/internal/objstore/gcs"
 	"github.com/lancerest/lancerest/internal/objstore/s3"
 )
 
 // accessTo returns what clients of a root are given, nil for nothing. It is made from how the storage is reached, after all was looked up
 // that the settings leave out: clients need the same.
-func accessTo(r config.Root, at lance.Location, objects objstore.Store) (*access.Access, error) {
+func accessTo(ctx context.Context, r config.Root, at lance.Location, objects objstore.Store) (*access.Access, error) {
 	opts := r.Options()
 	if opts.Mode == access.None {
 		return nil, nil
@@ -24,6 +27,10 @@ func accessTo(r config.Root, at lance.Location, objects objstore.Store) (*access
 	switch store := objects.(type) {
 	case *s3.Store:
 		err = accessToS3(&opts, r, at, store.Settings())
+	case *gcs.Store:
+		err = accessToGCS(&opts, at, store.Settings())
+	case *azure.Store:
+		err = accessToAzure(ctx, &opts, r, at, store.Settings())
 	default:
 		err = fmt.Errorf("credentials %s: there are none for this storage; say none", opts.Mode)
 	}

@@ -56,7 +56,7 @@ func openRoots(ctx context.Context, c Config, settings []config.Root) ([]catalog
 		if err != nil {
 			return nil, fmt.Errorf("root %s: %w", loc, err)
 		}
-		given, err := accessTo(r, loc, o.objects)
+		given, err := accessTo(ctx, r, loc, o.objects)
 		if err != nil {
 			return nil, fmt.Errorf("root %s: %w", loc, err)
 		}
@@ -160,8 +160,12 @@ func openStore(ctx context.Context, at lance.Location, r config.Root) (objstore.
 		return mem.New(), nil
 	case "s3":
 		return openS3(ctx, at.Authority, r)
+	case "gs":
+		return openGCS(ctx, at.Authority, r)
+	case "az", "abfss":
+		return openAzure(at, r)
 	}
-	return nil, fmt.Errorf("tables cannot lie on %s yet: give a directory or s3://BUCKET/PREFIX", at.Scheme)
+	return nil, fmt.Errorf("tables cannot lie on %s: give a directory, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX", at.Scheme)
 }
 
 func openS3(ctx context.Context, bucket string, r config.Root) (objstore.Store, error) {

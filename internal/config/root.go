@@ -23,7 +23,7 @@ type Root struct {
 // Vending says how temporary keys are made. Zero values mean the defaults.
 type Vending struct {
 	Grant         string   `toml:"grant" help:"What the keys allow: read, or read-write (the default)."`
-	Duration      Duration `toml:"duration" help:"How long the keys live, such as 15m. The default is 1h; AWS allows 15m to 12h, and 1h at most where the operator's own keys are those of a role."`
+	Duration      Duration `toml:"duration" for:"s3 az" help:"How long the keys live, such as 15m. The default is 1h; AWS allows 15m to 12h, and 1h at most where the operator's own keys are those of a role. Google's tokens live as long as Google says, an hour at most."`
 	MinLife       Duration `toml:"min_life" help:"How long keys that are kept must still live to be handed out again. The default is 5m."`
 	RefreshOffset Duration `toml:"refresh_offset" help:"How long before their end clients ask for new keys; below min_life. The default is half of it."`
 	RoleARN       string   `toml:"role_arn" for:"s3" help:"Role that is assumed for the keys. Mode vend needs it."`

@@ -64,7 +64,7 @@ func (o Options) credentials() (*auth.Credentials, error) {
 			return nil, errors.New("the service account's key is none: give the JSON text that Google made, with \"type\": \"service_account\"")
 		}
 		return found, nil
-	case o.Anonymous, o.Endpoint == "" && os.Getenv(emulatorVariable) != "":
+	case o.Anonymous, o.Endpoint == "" && os.Getenv(emulatorVariable) != "", strings.HasPrefix(strings.ToLower(o.Endpoint), "http://"):
 		return nil, nil
 	}
 	found, err := credentials.DetectDefault(detect)

@@ -29,7 +29,7 @@ type Options struct {
 	// Google's.
 	Endpoint string
 	// Anonymous sends no credentials. Where it is false and neither of the two below is given, the application default credentials are
-	// used; with STORAGE_EMULATOR_HOST none.
+	// used; but none with STORAGE_EMULATOR_HOST, nor for an endpoint without TLS, where anybody on the way could read them.
 	Anonymous bool
 	// ServiceAccount is the key of a service account, as JSON.
 	ServiceAccount string
