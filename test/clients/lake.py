@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
+import pyarrow.fs
 from lance_namespace import DescribeTableRequest, LanceNamespace, ListTableVersionsRequest
 
 import lancerest
@@ -68,6 +71,17 @@ class Lake:
         location = self.client.describe_table(DescribeTableRequest(id=self.id(name))).location
         assert location
         return str(location)
+
+    def files(self, name: str, folder: str) -> set[str]:
+        """Return the names of the files in a folder of the table, also where that lies on S3."""
+        where = urllib.parse.urlparse(self.location(name))
+        if where.scheme == "s3":
+            endpoint = urllib.parse.urlparse(os.environ["AWS_ENDPOINT_URL"])
+            storage: pyarrow.fs.FileSystem = pyarrow.fs.S3FileSystem(endpoint_override=endpoint.netloc, scheme=endpoint.scheme)
+        else:
+            storage = pyarrow.fs.LocalFileSystem()
+        path = f"{where.netloc}{urllib.parse.unquote(where.path)}/{folder}"
+        return {info.base_name for info in storage.get_file_info(pyarrow.fs.FileSelector(path))}
 
     def versions(self, name: str, branch: str | None = None) -> list[int]:
         """Return the numbers that the catalog lists, oldest first."""

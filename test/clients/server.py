@@ -31,13 +31,24 @@ def flags(data: Path) -> list[str]:
 
     Its state lies there, or in a schema of its own in the PostgreSQL database that LANCEREST_STATE names (see test/withpostgres).
     """
-    where = ["--data", str(data)]
+    where = ["--data", str(data), *on_s3()]
     database = os.environ.get("LANCEREST_STATE")
     if not database:
         return where
     schema = f"s{uuid.uuid4().hex}"
     subprocess.run(["psql", "--quiet", "--no-psqlrc", "--command", f"CREATE SCHEMA {schema}", database], check=True)
     return [*where, "--state", f"{database}?search_path={schema}"]
+
+
+def on_s3() -> list[str]:
+    """Return the flags that put tables into a place of their own on the S3 server of the environment (see test/withs3).
+
+    Clients are given keys for each table, so that they need to be told of nothing but the catalog's address.
+    """
+    bucket = os.environ.get("LANCEREST_TEST_S3_BUCKET")
+    if not bucket:
+        return []
+    return ["--root", f"s3://{bucket}/{uuid.uuid4().hex}", "--sts-role-arn", os.environ["LANCEREST_TEST_STS_ROLE"]]
 
 
 class Server:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import lance
 import numpy as np
 import pyarrow as pa
@@ -18,7 +16,7 @@ from lake import DIMENSION, SCHEMA, Lake, ids, rows, vectors
 
 def data_files(lake: Lake, name: str) -> set[str]:
     """Return the names of all data files that lie at a table's location, used or not."""
-    return {p.name for p in Path(lake.location(name).removeprefix("file://"), "data").iterdir()}
+    return lake.files(name, "data")
 
 
 def test_every_kind_of_change_to_many_tables_at_once(lake: Lake) -> None:
