@@ -8,7 +8,7 @@ import (
 	"github.com/lancerest/lancerest/internal/lance/schema"
 )
 
-// DescribeTable says where a table lives and that its versions are committed through the catalog. With check_declared, or
+// DescribeTable says where a table lives and whether its versions are committed through the catalog. With check_declared, or
 // detailed metadata, it also says whether the table has any version, looking into storage if no row knows one; with a version,
 // a tag, a branch or detailed metadata it names the version.
 //
@@ -51,7 +51,7 @@ func (c *Catalog) describeTable(ctx context.Context, req *api.DescribeTableReque
 		return nil, err
 	}
 	resp := &api.DescribeTableResponse{
-		Location: ptr(t.Location), Properties: filled(t.Properties), ManagedVersioning: ptr(true),
+		Location: ptr(t.Location), Properties: filled(t.Properties), ManagedVersioning: ptr(managed(t)),
 	}
 	if said(req.WithTableURI) {
 		resp.TableURI = ptr(t.Location)

@@ -31,6 +31,7 @@ const (
 	memoryOfSchema  memoryKind = iota // *described, by VersionSummary.Schema
 	memoryOfStats                     // *tableStats, by Version.Digest
 	memoryOfIndices                   // *[]indexShown, by Version.Digest
+	memoryOfStored                    // *lance.Version of an unmanaged table, by the name and the ETag of its manifest; nil where that cannot be read
 )
 
 type memoryItem struct {

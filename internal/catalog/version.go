@@ -118,6 +118,9 @@ func (c *Catalog) version(ctx context.Context, t lance.Table, slot lance.Slot) (
 	if err != nil {
 		return lance.Version{}, err
 	}
+	if !managed(t) {
+		return c.storedVersion(ctx, t, slot)
+	}
 	sought := false
 	for range readRounds {
 		row, head, err := c.rowAndHead(ctx, slot)
@@ -258,6 +261,9 @@ func (c *Catalog) versionPage(ctx context.Context, t lance.Table, branch lance.B
 	cp, err := c.chainOf(t, branch)
 	if err != nil {
 		return nil, false, err
+	}
+	if !managed(t) {
+		return c.storedPage(ctx, t, branch, want)
 	}
 	sought := false
 	for range readRounds {
