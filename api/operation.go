@@ -87,7 +87,7 @@ func catalogOperations() []Operation {
 		{
 			Name: "DropNamespace", Method: "POST", Path: "/v1/namespace/{id}/drop", Success: 200,
 			Body: JSONBody, Request: DropNamespaceRequest{}, Response: DropNamespaceResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeNamespaceNotEmpty, CodeConcurrentModification},
+			Codes: []Code{CodeNamespaceNotFound, CodeNamespaceNotEmpty, CodeConcurrentModification, CodeInvalidTableState},
 		},
 		{
 			Name: "NamespaceExists", Method: "POST", Path: "/v1/namespace/{id}/exists", Success: 200,
@@ -124,7 +124,7 @@ func catalogOperations() []Operation {
 		{
 			Name: "DropTable", Method: "POST", Path: "/v1/table/{id}/drop", Success: 200,
 			Request: DropTableRequest{}, Response: DropTableResponse{},
-			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound},
+			Codes: []Code{CodeNamespaceNotFound, CodeTableNotFound, CodeInvalidTableState},
 		},
 		{
 			Name: "DeregisterTable", Method: "POST", Path: "/v1/table/{id}/deregister", Success: 200,

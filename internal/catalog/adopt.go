@@ -27,6 +27,7 @@ type found struct {
 	version lance.Version
 	info    objstore.Info
 	zombie  bool
+	bases   []string // beside the table's own directory, where files of it lie
 }
 
 // adoptAll adopts chains and notes that they were.
@@ -186,7 +187,7 @@ func (c *Catalog) inspectOne(ctx context.Context, cp chainPlace, info objstore.I
 	if err != nil {
 		return nil, storageError("make "+info.Key+" durable", err)
 	}
-	return &found{info: info, version: lance.Version{
+	return &found{info: info, bases: basesOf(data, m, cp.place.location), version: lance.Version{
 		Slot:  lance.Slot{Chain: cp.chain, Number: v},
 		State: lance.VersionCommitted, Origin: lance.OriginStorage, Scheme: scheme,
 		Size: info.Size, ETag: info.ETag, Digest: sha256.Sum256(data), Timestamp: m.Timestamp.UTC().Truncate(time.Millisecond),
@@ -220,8 +221,12 @@ func (c *Catalog) enter(ctx context.Context, cp chainPlace, finds []found) (int,
 		var rows []lance.Version
 		for i := range finds {
 			finds[i].zombie = aborted[i]
-			if !aborted[i] {
-				rows = append(rows, finds[i].version)
+			if aborted[i] {
+				continue
+			}
+			rows = append(rows, finds[i].version)
+			if err := noteClone(tx, cp.chain.Table, finds[i].bases); err != nil {
+				return err
 			}
 		}
 		added, err = tx.AdoptVersions(rows)

@@ -61,6 +61,7 @@ type work struct {
 	digest   lance.Digest
 	size     int64
 	summary  *lance.VersionSummary
+	bases    []string // beside the table's own directory, where files of the version lie
 }
 
 // outcome is what a commit came to; results stand in the order of its steps.

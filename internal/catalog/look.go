@@ -44,7 +44,7 @@ func (c *Catalog) look(ctx context.Context, steps []step, before []*work, where 
 // keep takes over the bytes that an earlier round read for the same staged manifest.
 func (w *work) keep(before *work) {
 	if w.table.ID == before.table.ID && w.staged == before.staged && before.data != nil && !w.attach {
-		w.data, w.digest, w.size, w.summary = before.data, before.digest, before.size, before.summary
+		w.data, w.digest, w.size, w.summary, w.bases = before.data, before.digest, before.size, before.summary, before.bases
 	}
 }
 

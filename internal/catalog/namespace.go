@@ -169,7 +169,7 @@ func (c *Catalog) NamespaceExists(ctx context.Context, req *api.NamespaceExistsR
 
 // DropNamespace removes a namespace. Mode Fail refuses a missing one (1), Skip accepts it; behavior Restrict refuses one that has
 // children (3), Cascade drops all its tables, with their data, and all namespaces below it, in one transaction.
-// Errors: 1, 3, 13 (also for the root).
+// A table in it whose files a shallow clone outside needs is refused. Errors: 1, 3, 13 (also for the root), 19.
 func (c *Catalog) DropNamespace(ctx context.Context, req *api.DropNamespaceRequest) (*api.DropNamespaceResponse, error) {
 	mode, err := choose("mode", req.Mode, "Fail", "Skip")
 	if err != nil {
@@ -202,6 +202,9 @@ func (c *Catalog) DropNamespace(ctx context.Context, req *api.DropNamespaceReque
 			}
 			if err == nil && len(d.pending) > 0 {
 				return errRolledBack
+			}
+			if err == nil {
+				err = d.unshared()
 			}
 			if err != nil {
 				return err
@@ -243,6 +246,7 @@ type dropper struct {
 	tx      store.Tx
 	pending []lance.TransactionID // transactions that must end first
 	dropped bool
+	removed []lance.Table // whose directories are to be removed
 }
 
 // dropChunk is how many children are read at a time.

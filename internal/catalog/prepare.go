@@ -175,6 +175,7 @@ func (w *work) publishable(ctx context.Context, data []byte, limit int64) ([]byt
 	if m.Version != want {
 		return nil, api.Errorf(api.CodeInvalidInput, "is of version %d, not of version %d", m.Version, want), nil
 	}
+	w.bases = basesOf(data, m, w.place.location)
 	if !w.attach {
 		w.summary = m.Summary()
 		return data, nil, nil

@@ -393,6 +393,11 @@ func (j *judge) insert(t *lance.Transaction) error {
 	if err := j.tx.InsertVersions(rows); err != nil {
 		return err
 	}
+	for _, w := range j.creates {
+		if err := noteClone(j.tx, w.table.ID, w.bases); err != nil {
+			return err
+		}
+	}
 	j.v.reserved = true
 	return j.tx.InsertTransaction(*t)
 }

@@ -208,7 +208,7 @@ func tableAt(r store.Reader, id lance.TableID) (lance.Table, error) {
 }
 
 // DropTable removes a table and queues the removal of its directory in the same transaction. Its name is free at once, its
-// location only when the purge is through. Errors: 1, 4.
+// location only when the purge is through. A table whose files a shallow clone needs is refused. Errors: 1, 4, 19.
 func (c *Catalog) DropTable(ctx context.Context, req *api.DropTableRequest) (*api.DropTableResponse, error) {
 	return endTable(ctx, c, ending{id: req.ID, state: lance.TableDropped}, func(t lance.Table) *api.DropTableResponse {
 		return &api.DropTableResponse{ID: t.Path, Location: ptr(t.Location), Properties: filled(t.Properties)}
@@ -249,6 +249,9 @@ func endTable[Response any](ctx context.Context, c *Catalog, e ending, render fu
 			if len(d.pending) > 0 {
 				return errRolledBack
 			}
+			if err := d.unshared(); err != nil {
+				return err
+			}
 			response = render(t)
 			return keep(ctx, tx, response)
 		})
@@ -276,6 +279,7 @@ func (d *dropper) table(t lance.Table, state lance.TableState) error {
 	}
 	d.dropped = true
 	if state == lance.TableDropped {
+		d.removed = append(d.removed, t)
 		return insertJob(d.tx, JobPurge, purgePayload{Table: t.ID, Location: t.Location})
 	}
 	return insertJob(d.tx, JobForget, forgetPayload{Table: t.ID})
@@ -343,7 +347,7 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 		return nil, err
 	}
 	t := lance.Table{ID: c.ids.next(), Path: id, State: lance.TableLive, Location: location, Properties: req.Properties}
-	versions, err := c.importable(ctx, t)
+	finds, err := c.importable(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -352,7 +356,7 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 		var d dropper
 		err := c.update(ctx, func(tx store.Tx) error {
 			d = dropper{tx: tx}
-			if err := d.register(t, versions, mode); err != nil {
+			if err := d.register(t, finds, mode); err != nil {
 				return err
 			}
 			return keep(ctx, tx, resp)
@@ -383,7 +387,7 @@ func (c *Catalog) registrable(ctx context.Context, id lance.TableID, mode string
 	})
 }
 
-func (d *dropper) register(t lance.Table, versions []lance.Version, mode string) error {
+func (d *dropper) register(t lance.Table, finds []found, mode string) error {
 	ns, err := namespaceAt(d.tx, t.Path.Namespace())
 	if err != nil {
 		return err
@@ -410,6 +414,13 @@ func (d *dropper) register(t lance.Table, versions []lance.Version, mode string)
 	if err != nil {
 		return err
 	}
+	versions := make([]lance.Version, len(finds))
+	for i, f := range finds {
+		versions[i] = f.version
+		if err := noteClone(d.tx, t.ID, f.bases); err != nil {
+			return err
+		}
+	}
 	return d.tx.InsertVersions(versions)
 }
 
@@ -417,7 +428,7 @@ func (d *dropper) register(t lance.Table, versions []lance.Version, mode string)
 func asItIs(string, []byte) error { return nil }
 
 // importable reads all versions that storage has of a dataset that is to be registered.
-func (c *Catalog) importable(ctx context.Context, t lance.Table) ([]lance.Version, error) {
+func (c *Catalog) importable(ctx context.Context, t lance.Table) ([]found, error) {
 	p, err := c.place(t.Location)
 	if err != nil {
 		return nil, err
@@ -430,7 +441,7 @@ func (c *Catalog) importable(ctx context.Context, t lance.Table) ([]lance.Versio
 	for _, ref := range refs {
 		branches = append(branches, ref.Name)
 	}
-	var versions []lance.Version
+	var all []found
 	for _, b := range branches {
 		cp := chainPlace{chain: lance.Chain{Table: t.ID, Branch: b}, place: p, path: t.Path}
 		var infos []objstore.Info
@@ -446,8 +457,8 @@ func (c *Catalog) importable(ctx context.Context, t lance.Table) ([]lance.Versio
 		}
 		for _, f := range finds {
 			f.version.Origin = lance.OriginImport
-			versions = append(versions, f.version)
+			all = append(all, f)
 		}
 	}
-	return versions, nil
+	return all, nil
 }
