@@ -42,17 +42,27 @@ type Plain interface {
 // Try finds out which conditions a server judges, on objects of its own right below prefix (ending in "/"), which it removes. Servers exist
 // that answer 200 and overwrite, or remove. The error is that of the store where it cannot be told.
 func Try(ctx context.Context, s Store, prefix string) (Conditions, error) {
-	t := trial{store: s, key: prefix + ".lancerest-trial-" + rand.Text()}
-	c, err := t.run(ctx)
-	// Also what a server left behind that ignores conditions.
-	if removed := s.Delete(context.WithoutCancel(ctx), t.key); err == nil {
-		err = removed
+	var c Conditions
+	var err error
+	for range trials {
+		t := trial{store: s, key: prefix + ".lancerest-trial-" + rand.Text()}
+		c, err = t.run(ctx)
+		// Also what a server left behind that ignores conditions.
+		if removed := s.Delete(context.WithoutCancel(ctx), t.key); err == nil {
+			err = removed
+		}
+		if !errors.Is(err, ErrExists) && !errors.Is(err, ErrChanged) {
+			break
+		}
 	}
 	if err != nil {
 		return Conditions{}, fmt.Errorf("try which conditions the storage judges: %w", err)
 	}
 	return c, nil
 }
+
+// trials is how often it is tried: a request that was lost and takes effect late can make one come out otherwise than it should.
+const trials = 3
 
 // trial is one run of Try.
 type trial struct {
@@ -131,5 +141,12 @@ func (t trial) confirm(ctx context.Context, c *Conditions, first Info) error {
 	if !c.Delete {
 		return nil
 	}
-	return t.store.DeleteIf(ctx, t.key, now.ETag)
+	err = t.store.DeleteIf(ctx, t.key, now.ETag)
+	if errors.Is(err, ErrChanged) {
+		// It may have been removed by a request whose answer was lost.
+		if _, headErr := t.store.Head(ctx, t.key); errors.Is(headErr, ErrNotFound) {
+			return nil
+		}
+	}
+	return err
 }

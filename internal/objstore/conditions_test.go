@@ -58,3 +58,23 @@ func TestMissing(t *testing.T) {
 		t.Errorf("%+v: %q is missing, want %q", got, got.Missing(), want)
 	}
 }
+
+// TestTryAgain: a trial that comes out otherwise than it should, as after lost requests, is made again.
+func TestTryAgain(t *testing.T) {
+	t.Parallel()
+	calls := objtest.NewFaulty(mem.New())
+	if _, err := objstore.Try(t.Context(), calls, "a/"); err != nil {
+		t.Fatal(err)
+	}
+	for nth, call := range calls.Calls() {
+		err := objstore.ErrChanged
+		if call.Op == objtest.OpPutIfAbsent {
+			err = objstore.ErrExists
+		}
+		f := objtest.NewFaulty(mem.New())
+		f.Fail(objtest.Match{Nth: nth + 1}, objtest.After, err)
+		if c, err := objstore.Try(t.Context(), f, "a/"); err != nil || !c.All() {
+			t.Errorf("call %d, %s: %+v, %v, want all conditions", nth+1, call.Op, c, err)
+		}
+	}
+}

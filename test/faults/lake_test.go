@@ -15,6 +15,7 @@ import (
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/lance/lancetest"
+	"github.com/lancerest/lancerest/internal/objstore"
 )
 
 // operations are what the tests ask of a catalog, in this process or over HTTP.
@@ -25,10 +26,53 @@ type operations interface {
 	ListTableVersions(context.Context, *api.ListTableVersionsRequest) (*api.ListTableVersionsResponse, error)
 }
 
-// table is a table on this machine's disk.
+// table is a table on this machine's disk, or in a bucket.
 type table struct {
-	name string
-	key  string // of its directory, below "/"
+	name  string
+	key   string // of its directory, relative to the root of the storage
+	files files
+}
+
+// files is where manifests lie, for what tests do to them past any server.
+type files interface {
+	read(key string) ([]byte, error)
+	// write makes an object that is not there.
+	write(key string, data []byte) error
+}
+
+// disk is the file system of this machine.
+type disk struct{}
+
+func (disk) read(key string) ([]byte, error) { return os.ReadFile("/" + key) }
+
+func (disk) write(key string, data []byte) error {
+	name := "/" + key
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, data, 0o644)
+}
+
+// bucket is the bucket of the tests' S3 server.
+type bucket struct{ objects objstore.Store }
+
+func (b bucket) read(key string) ([]byte, error) {
+	data, _, err := b.objects.Get(context.Background(), key, 0)
+	return data, err
+}
+
+func (b bucket) write(key string, data []byte) error {
+	_, err := b.objects.PutIfAbsent(context.Background(), key, data)
+	return err
+}
+
+// filesOf returns where a table lies.
+func filesOf(t *testing.T, at lance.Location) files {
+	t.Helper()
+	if at.Scheme == "file" {
+		return disk{}
+	}
+	return bucket{openBucket(t)}
 }
 
 func declare(t *testing.T, c operations, name string) table {
@@ -41,7 +85,7 @@ func declare(t *testing.T, c operations, name string) table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return table{name: name, key: loc.Key()}
+	return table{name: name, key: loc.Key(), files: filesOf(t, loc)}
 }
 
 // final is the key of a version's manifest.
@@ -53,18 +97,10 @@ func (tb table) final(v int64) string {
 func (tb table) stage(v int64) (api.CreateTableVersionEntry, error) {
 	mark := uuid.NewString()
 	path := tb.final(v) + "-" + uuid.NewString()
-	err := write(path, lancetest.Manifest(lancetest.Spec{Version: lance.VersionNumber(v), Read: lance.VersionNumber(v - 1), Mark: mark}))
+	err := tb.files.write(path, lancetest.Manifest(lancetest.Spec{Version: lance.VersionNumber(v), Read: lance.VersionNumber(v - 1), Mark: mark}))
 	return api.CreateTableVersionEntry{ID: []string{tb.name}, StagedVersion: api.StagedVersion{
 		Version: v, ManifestPath: path, Metadata: map[string]string{"mark": mark},
 	}}, err
-}
-
-func write(key string, data []byte) error {
-	name := "/" + key
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(name, data, 0o644)
 }
 
 // commitOf is a batch with one version of each of some tables.
@@ -89,7 +125,7 @@ func latest(c operations, tb table) (int64, string, error) {
 		}
 		return 0, "", err
 	}
-	data, err := os.ReadFile("/" + resp.Version.ManifestPath)
+	data, err := tb.files.read(resp.Version.ManifestPath)
 	if err != nil {
 		return 0, "", fmt.Errorf("version %d of %s was shown and cannot be read: %w", resp.Version.Version, tb.name, err)
 	}
@@ -129,7 +165,7 @@ func consecutive(t *testing.T, c operations, tb table) int64 {
 
 // mark returns the mark of the manifest of a version, "" where there is none.
 func (tb table) mark(v int64) string {
-	data, err := os.ReadFile("/" + tb.final(v))
+	data, err := tb.files.read(tb.final(v))
 	if err != nil {
 		return ""
 	}

@@ -14,11 +14,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lancerest/lancerest/client"
+	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/objstore/s3"
+	"github.com/lancerest/lancerest/internal/objstore/s3/s3test"
 )
 
 // binary is the server that TestMain built.
@@ -49,7 +53,47 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "test/faults: build the server: %v\n%s", err, out)
 		return 1
 	}
+	defer func() {
+		if s3server != nil {
+			_ = s3server.Close() // what it leaves behind lies in the system's own temporary directory
+		}
+	}()
 	return m.Run()
+}
+
+// s3server is the S3 server of the tests that have their tables there, nil until the first of them begins.
+var (
+	s3server *s3test.Server
+	startS3  sync.Once
+)
+
+// onS3 returns the S3 server, which runs until the tests of this process end.
+func onS3(t *testing.T) *s3test.Server {
+	t.Helper()
+	startS3.Do(func() {
+		s, err := s3test.Open(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s3server = s
+	})
+	if s3server == nil {
+		t.Fatal("the S3 server did not start")
+	}
+	return s3server
+}
+
+// openBucket opens the bucket of the S3 server.
+func openBucket(t *testing.T) objstore.Store {
+	t.Helper()
+	server := onS3(t)
+	objects, err := s3.New(context.Background(), s3.Options{
+		Bucket: server.Bucket, Endpoint: server.Endpoint, Region: server.Region, AccessKeyID: server.AccessKey, SecretAccessKey: server.SecretKey,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
 }
 
 // process is one run of the server on a data directory.

@@ -15,6 +15,7 @@ import (
 	"github.com/lancerest/lancerest/internal/catalog"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/lance/lancetest"
+	"github.com/lancerest/lancerest/internal/objstore"
 	"github.com/lancerest/lancerest/internal/objstore/local"
 	"github.com/lancerest/lancerest/internal/objstore/objtest"
 	"github.com/lancerest/lancerest/internal/store"
@@ -59,7 +60,7 @@ func (m *mortal) Update(ctx context.Context, fn func(store.Tx) error) error {
 type site struct {
 	data  string
 	state store.Store
-	files *local.Store
+	files objstore.Store
 	root  lance.Location
 }
 
@@ -70,14 +71,22 @@ func newFolder(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return siteIn(t, data)
+	return siteIn(t, place{data: data})
 }
 
-// siteIn makes a site of a directory.
-func siteIn(t *testing.T, data string) *site {
+// siteIn makes a site of a place.
+func siteIn(t *testing.T, where place) *site {
 	t.Helper()
+	data := where.data
 	s := &site{data: data}
 	var err error
+	if where.root != "" {
+		s.files = openBucket(t)
+		if s.root, err = lance.ParseLocation(where.root); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
 	if err := os.MkdirAll(filepath.Join(data, "tables"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +178,7 @@ func (s *site) die(t *testing.T, n int, at moment) victim {
 	}
 	if at.foreign && v.tables[1].mark(1) == "" {
 		v.foreign = fmt.Sprintf("foreign %d", n)
-		if err := write(v.tables[1].final(1), lancetest.Manifest(lancetest.Spec{Version: 1, Mark: v.foreign})); err != nil {
+		if err := v.tables[1].files.write(v.tables[1].final(1), lancetest.Manifest(lancetest.Spec{Version: 1, Mark: v.foreign})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,7 +207,7 @@ func (s *site) calls(t *testing.T) int {
 func TestDeathAtEveryStep(t *testing.T) {
 	t.Parallel()
 	eachState(t, func(t *testing.T, where place) {
-		s := siteIn(t, where.data)
+		s := siteIn(t, where)
 		s.state = where.open(t)
 		var victims []victim
 		for n, at := range moments(s.calls(t)) {

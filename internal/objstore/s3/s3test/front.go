@@ -1,6 +1,9 @@
 package s3test
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -53,6 +56,19 @@ func Loses(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbo
 func LosesAnswer(_ http.ResponseWriter, r *http.Request, inner http.Handler) {
 	inner.ServeHTTP(httptest.NewRecorder(), r)
 	panic(http.ErrAbortHandler)
+}
+
+// Late cuts the connection at once and passes the request on after a while: it takes effect when its sender has given it up, or is dead.
+func Late(after time.Duration) Step {
+	return func(_ http.ResponseWriter, r *http.Request, inner http.Handler) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			late := r.Clone(context.WithoutCancel(r.Context()))
+			late.Body = io.NopCloser(bytes.NewReader(body))
+			time.AfterFunc(after, func() { inner.ServeHTTP(httptest.NewRecorder(), late) })
+		}
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // Tears lets the head of an answer through and half of its body.
