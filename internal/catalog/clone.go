@@ -42,7 +42,8 @@ func cloneKey(location string, i int) string {
 	return "clone/" + strconv.Itoa(i) + "/" + location
 }
 
-// noteClone notes that a table has files in the given places, as far as they belong to tables of the catalog.
+// noteClone notes that a table has files in the given places: in the directory of the table that a place belongs to, or in the place itself,
+// whose table may be registered later.
 func noteClone(tx store.Tx, clone lance.ObjectID, bases []string) error {
 	for _, base := range bases {
 		source, err := tx.Claimed(base)
@@ -50,8 +51,8 @@ func noteClone(tx store.Tx, clone lance.ObjectID, bases []string) error {
 			return err
 		}
 		source = strings.TrimSuffix(source, "/")
-		if source == "" || base != source && !strings.HasPrefix(base, source+"/") {
-			continue
+		if !strings.HasPrefix(base, source+"/") || source == "" {
+			source = base
 		}
 		if err := noteCloneOf(tx, source, clone); err != nil {
 			return err

@@ -43,6 +43,18 @@ func TestSourceOfAClone(t *testing.T) {
 			s.listed(t, tb, 1)
 			return "copy", nil
 		},
+		"registered before its source": func(s *server, source table) (string, error) {
+			if _, err := s.DeregisterTable(ctx, &api.DeregisterTableRequest{Target: api.At("source")}); err != nil {
+				return "", err
+			}
+			tb := s.lake.table("copy", "copy.lance")
+			s.lake.put(t, tb.final(1), cloneOf(source))
+			_, err := s.RegisterTable(ctx, &api.RegisterTableRequest{Target: api.At("copy"), Location: tb.location})
+			if err == nil {
+				_, err = s.RegisterTable(ctx, &api.RegisterTableRequest{Target: api.At("source"), Location: source.location})
+			}
+			return "copy", err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

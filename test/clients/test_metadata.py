@@ -307,6 +307,13 @@ def test_shallow_clone(lake: Lake, reference: Reference) -> None:
     assert ask(lake, "c", "stats")["fragment_stats"] == reference.ask("c", "stats")["fragment_stats"]
     assert answer["schema"] == reference.ask("c", "describe?load_detailed_metadata=true")["schema"]
 
+    # The source stays as long as the clone needs its files.
+    status, error = lake.post(f"/v1/table/{lake.namespace}%24t/drop", {})
+    assert (status, error["code"]) == (409, 19)
+    assert f"{lake.namespace}$c" in error["error"]
+    assert lake.post(f"/v1/table/{lake.namespace}%24c/drop", {})[0] == 200
+    assert lake.post(f"/v1/table/{lake.namespace}%24t/drop", {})[0] == 200
+
 
 def test_changes(lake: Lake, reference: Reference) -> None:
     lake.write("t", rows(0, 20), mode="create")
