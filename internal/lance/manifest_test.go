@@ -2,6 +2,8 @@ package lance_test
 
 import (
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -283,13 +285,29 @@ func FuzzReadManifest(f *testing.F) {
 				wantCorrupt(t, err, "manifest")
 				continue
 			}
-			_, detailsErr := lance.ReadDetails(file)
+			d, detailsErr := lance.ReadDetails(file)
 			counted, err := countFragments(file)
 			if err != nil || counted != m.Fragments {
 				t.Errorf("VisitFragments visits %d fragments and returns error %v, ReadManifest counts %d", counted, err, m.Fragments)
 			}
 			if detailsErr != nil {
 				wantCorrupt(t, detailsErr, "manifest")
+			}
+			indices := d.Indices(m.ReaderFlags)
+			for _, x := range indices {
+				if details := x.DetailsJSON(); details != "" && !json.Valid([]byte(details)) {
+					t.Errorf("index %q, a %s by %s, has the details %s", x.Name, x.Type(), x.Distance(), details)
+				}
+			}
+			covers, err := lance.Covers(file, d, indices)
+			if err != nil || len(covers) != len(indices) {
+				t.Errorf("Covers returns %d of %d indices and error %v", len(covers), len(indices), err)
+			}
+			if _, _, err := lance.ReadChange(file); err != nil {
+				var corrupt *lance.CorruptError
+				if !errors.As(err, &corrupt) {
+					t.Errorf("ReadChange: %v", err)
+				}
 			}
 			if m.Version == 0 || m.Rows() < 0 || m.Fragments < 0 || m.MaxFragmentID < -1 {
 				t.Errorf("ReadManifest accepts %+v", m)
