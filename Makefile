@@ -26,7 +26,7 @@ SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # Packages of Go tests that have a step of their own: the wire suite needs Python for the reference server, the model of the
 # commit has no concurrency of its own that the race detector could look at.
 OWN_STEP := /test/(wire|model)$$
-STEPS := check-format check-vet check-go check-model check-wire check-postgres check-ruff check-mypy check-clients
+STEPS := check-format check-vet check-go check-model check-wire check-postgres check-stores check-ruff check-mypy check-clients
 
 .PHONY: help
 help: ## Say what can be done.
@@ -95,6 +95,11 @@ check-postgres: postgres $(VENV)/ready $(BIN) ## The rules, the wire suite and t
 	go run ./test/withpostgres go test -count=1 -timeout 15m ./test/wire; \
 	LANCEREST_BIN=$(BIN) go run ./test/withpostgres $(VENV)/bin/python -m pytest -q -n $(JOBS) $(STATEFUL))
 
+.PHONY: check-stores
+check-stores: tools ## The rules again, with tables on emulators of Google Cloud Storage and Azure Blob Storage.
+	$(call step,$@,go run ./test/withgcs go test -count=1 -timeout 15m ./internal/catalog; \
+	go run ./test/withazure go test -count=1 -timeout 15m ./internal/catalog)
+
 SOAK ?= 10m
 .PHONY: soak
 soak: postgres $(VENV)/ready ## Kill servers, replicas, databases and clients under load, at random, for SOAK (10m).
@@ -112,7 +117,7 @@ check-mypy: $(VENV)/ready ## Python code is typed.
 	python/lancerest/src examples test/clients test/faults)
 
 .PHONY: check-clients
-check-clients: $(VENV)/ready $(BIN) ## pylance, lancedb and the Python package against running servers.
+check-clients: tools $(VENV)/ready $(BIN) ## pylance, lancedb and the Python package against running servers.
 	$(call step,$@,cd test/clients && LANCEREST_BIN=$(BIN) ../../$(VENV)/bin/python -m pytest -q -n $(JOBS) .)
 
 PY_SOURCES := python test/clients test/faults test/wire examples

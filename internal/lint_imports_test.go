@@ -74,6 +74,8 @@ func layers() map[string]layer {
 		"bench":                      {own: []string{"api", "client", "internal/app", "internal/lance", "internal/store"}, outside: []string{uuid, unix, protobuf}},
 		"internal/proctest":          {},
 		"test/withpostgres":          {own: []string{"internal/store/sqlstore/pgtest"}},
+		"test/withazure":             {own: []string{"internal/objstore/azure/azuretest"}},
+		"test/withgcs":               {own: []string{"internal/objstore/gcs/gcstest"}},
 		"test/withs3":                {own: []string{"internal/objstore/s3/s3test"}},
 		"test/model":                 {},
 		"test/model/cmd/commitmodel": {own: []string{"test/model"}},

@@ -21,10 +21,11 @@ import (
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/lance/lancetest"
 	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/objstore/azure"
+	"github.com/lancerest/lancerest/internal/objstore/gcs"
 	"github.com/lancerest/lancerest/internal/objstore/mem"
 	"github.com/lancerest/lancerest/internal/objstore/objtest"
 	"github.com/lancerest/lancerest/internal/objstore/s3"
-	"github.com/lancerest/lancerest/internal/objstore/s3/s3test"
 	"github.com/lancerest/lancerest/internal/store"
 	"github.com/lancerest/lancerest/internal/store/sqlstore"
 )
@@ -62,29 +63,48 @@ func openLake(t tester, dir string) *lake {
 	return l
 }
 
-// openStorage opens the lake's storage. Where the environment names an S3 server, as test/withs3 does, it is a prefix in that server's bucket,
-// which all tests share.
+// openStorage opens the lake's storage. Where the environment names a server, as test/withs3, withgcs and withazure do, it is a prefix in that
+// server's bucket, which all tests share.
 func (l *lake) openStorage(t tester) {
 	t.Helper()
-	root := "memory://lake/tables"
-	if server, ok := s3test.FromEnvironment(); ok {
-		objects, err := openBucket()
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.objects, root = objects, server.Root()+"/"+uuid.NewString()
-	} else {
-		l.objects = mem.New()
+	objects, err := openBucket()
+	if err != nil {
+		t.Fatal(err)
 	}
-	var err error
+	root := "memory://lake/tables"
+	if l.objects = objects; objects == nil {
+		l.objects = mem.New()
+	} else {
+		root = bucketOf() + "/" + uuid.NewString()
+	}
 	if l.root, err = lance.ParseLocation(root); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// openBucket opens the bucket that the environment names, once.
+// bucketOf is the bucket that the environment names; "" for none.
+func bucketOf() string {
+	for _, named := range []struct{ scheme, variable string }{
+		{"s3", "LANCEREST_TEST_S3_BUCKET"}, {"gs", "LANCEREST_TEST_GCS_BUCKET"}, {"az", "LANCEREST_TEST_AZURE_CONTAINER"},
+	} {
+		if name := os.Getenv(named.variable); name != "" {
+			return named.scheme + "://" + name
+		}
+	}
+	return ""
+}
+
+// openBucket opens it, once; nil for none.
 var openBucket = sync.OnceValues(func() (objstore.Store, error) {
-	return s3.New(context.Background(), s3.Options{Bucket: os.Getenv("LANCEREST_TEST_S3_BUCKET")})
+	switch scheme, name, _ := strings.Cut(bucketOf(), "://"); scheme {
+	case "s3":
+		return s3.New(context.Background(), s3.Options{Bucket: name})
+	case "gs":
+		return gcs.New(context.Background(), gcs.Options{Bucket: name})
+	case "az":
+		return azure.New(azure.Options{Container: name})
+	}
+	return nil, nil
 })
 
 // openState opens the lake's state. Where LANCEREST_STATE names a PostgreSQL database, as test/withpostgres sets it, it lies there in a schema

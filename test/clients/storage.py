@@ -31,19 +31,27 @@ class Storage:
 
 
 @contextlib.contextmanager
-def s3(session: str | None = None) -> Iterator[Storage]:
-    """Run an S3 server, whose token service makes keys that live for `session` (such as "10s") at most."""
-    env = dict(os.environ)
-    if session:
-        env["LANCEREST_TEST_STS_SESSION"] = session
-    command = ["go", "run", "./test/withs3", sys.executable, "-c", TELL_AND_WAIT]
+def beside(tool: str, more: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Run a storage server by a command of test/, and yield the environment in which clients find it."""
+    command = ["go", "run", f"./test/{tool}", sys.executable, "-c", TELL_AND_WAIT]
+    env = {**os.environ, **more}
     child = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdin is not None
     assert child.stdout is not None
     try:
         line = child.stdout.readline()
         assert line, f"{' '.join(command)} ended with {child.wait()}"
-        told = json.loads(line)
+        yield json.loads(line)
+    finally:
+        child.stdin.close()
+        child.stdout.close()
+        child.wait()
+
+
+@contextlib.contextmanager
+def s3(session: str | None = None) -> Iterator[Storage]:
+    """Run an S3 server, whose token service makes keys that live for `session` (such as "10s") at most."""
+    with beside("withs3", {"LANCEREST_TEST_STS_SESSION": session} if session else {}) as told:
         yield Storage(
             endpoint=told["AWS_ENDPOINT_URL"],
             region=told["AWS_REGION"],
@@ -52,10 +60,6 @@ def s3(session: str | None = None) -> Iterator[Storage]:
             key=told["AWS_SECRET_ACCESS_KEY"],
             role=told["LANCEREST_TEST_STS_ROLE"],
         )
-    finally:
-        child.stdin.close()
-        child.stdout.close()
-        child.wait()
 
 
 def config(storage: Storage, directory: Path, prefix: str, credentials: str) -> Path:

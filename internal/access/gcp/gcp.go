@@ -21,8 +21,11 @@ const (
 	tokenKey     = "google_storage_token"
 	accountKey   = "google_service_account_key"
 	endpointKey  = "google_base_url"
-	anonymousKey = "google_skip_signature"
 )
+
+// emulated is a service account without a key, by which Lance's clients know that no credentials are wanted. Their setting for that
+// (google_skip_signature) is heeded by reads alone.
+const emulated = `{"disable_oauth": true, "client_email": "", "private_key": "", "private_key_id": ""}`
 
 // Options say how a bucket is reached, as the storage itself reaches it.
 type Options struct {
@@ -56,7 +59,7 @@ func (p *Provider) Settings() map[string]string {
 		s["allow_http"] = "true"
 	}
 	if p.opts.Credentials == nil {
-		s[anonymousKey] = "true"
+		s[accountKey] = emulated
 	}
 	return s
 }

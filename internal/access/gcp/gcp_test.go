@@ -224,7 +224,10 @@ func TestSettingsAndOwnKeys(t *testing.T) {
 		},
 		"an emulator": {
 			gcp.Options{Endpoint: "http://127.0.0.1:4443"},
-			map[string]string{"google_base_url": "http://127.0.0.1:4443", "allow_http": "true", "google_skip_signature": "true"}, nil, false,
+			map[string]string{
+				"google_base_url": "http://127.0.0.1:4443", "allow_http": "true",
+				"google_service_account_key": `{"disable_oauth": true, "client_email": "", "private_key": "", "private_key_id": ""}`,
+			}, nil, false,
 		},
 	} {
 		p := gcp.New(c.options)

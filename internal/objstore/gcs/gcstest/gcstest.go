@@ -1,8 +1,9 @@
 // Package gcstest starts throw-away servers that speak Google Cloud Storage's JSON API for tests: fake-gcs-server, in memory, on loopback, on
 // a free port. It fails the test, and says what to install, where there is none.
 //
-// The emulator keeps the conditions of uploads and ignores those of removals. A front in this process, which every request passes, adds what
-// Google documents for them; Bare leads past it.
+// The emulator keeps the conditions of uploads by the JSON API and ignores those of removals; uploads by the XML API, which Lance's clients speak,
+// it does not take. A front in this process, which every request passes, adds what Google documents for both; Bare leads past it. Uploads in parts by
+// the XML API are refused still: files of clients must be below 5 MiB.
 //
 // What does not live here: the tests, and anything that a server of ours needs.
 package gcstest
