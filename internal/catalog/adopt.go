@@ -140,7 +140,7 @@ func (c *Catalog) manifestsAbove(ctx context.Context, cp chainPlace, above lance
 func (c *Catalog) inspect(ctx context.Context, cp chainPlace, infos []objstore.Info, settle func(key string, data []byte) error) ([]found, error) {
 	finds := make([]*found, len(infos))
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.opts.Parallel)
+	g.SetLimit(c.atOnce(cp.place.root.Distant))
 	for i, info := range infos {
 		g.Go(func() error {
 			f, err := c.inspectOne(gctx, cp, info, settle)

@@ -36,8 +36,9 @@ type Options struct {
 	// ManifestMemory bounds the bytes of manifests that commits hold at a time, beside half as much that they keep (default 1 GiB, and at
 	// least MaxManifest).
 	ManifestMemory int64
-	// Parallel bounds the storage calls that one request makes at a time (default 32).
-	Parallel int
+	// Parallel bounds the storage calls that one request makes at a time (default 32), and ParallelDistant those to a storage that is
+	// distant, where waiting is most of what they do (default four times as many).
+	Parallel, ParallelDistant int
 	// CommitTimeout bounds what is left of a commit once reserving has begun (default 2 minutes; C11).
 	CommitTimeout time.Duration
 	// PurgeSlice is how long the objects of a dropped table are removed at a time (default 20 s).
@@ -112,6 +113,7 @@ func New(ctx context.Context, opts Options) (*Catalog, error) {
 	setDefault(&opts.MaxManifest, 1<<30)
 	setDefault(&opts.ManifestMemory, 1<<30)
 	setDefault(&opts.Parallel, 32)
+	setDefault(&opts.ParallelDistant, 4*opts.Parallel)
 	setDefault(&opts.CommitTimeout, 2*time.Minute)
 	setDefault(&opts.StagedKeep, 10*time.Second)
 	setDefault(&opts.PurgeSlice, 20*time.Second)

@@ -65,7 +65,7 @@ func (c *Catalog) missing(ctx context.Context, cp chainPlace, versions []lance.V
 	}
 	missing := make([]bool, len(versions))
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.opts.Parallel)
+	g.SetLimit(c.atOnce(cp.place.root.Distant))
 	for _, i := range doubtful {
 		g.Go(func() error {
 			there, err := c.stillThere(gctx, cp, versions[i])

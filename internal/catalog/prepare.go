@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -34,7 +35,7 @@ func (c *Catalog) prepare(ctx context.Context, works []*work, where naming) erro
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.opts.Parallel)
+	g.SetLimit(c.atOnce(slices.ContainsFunc(works, func(w *work) bool { return w.place.root.Distant })))
 	for _, w := range creating(works) {
 		w.branched = branches[w.slot.Chain]
 		g.Go(func() error {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -48,7 +49,10 @@ const publishAttempts = 8
 func (c *Catalog) publish(ctx context.Context, t *lance.Transaction, data [][]byte) ([]published, error) {
 	done := make([]published, len(t.Entries))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.opts.Parallel)
+	g.SetLimit(c.atOnce(slices.ContainsFunc(t.Entries, func(e lance.Entry) bool {
+		p, err := c.place(e.Location)
+		return err == nil && p.root.Distant
+	})))
 	for i, e := range t.Entries {
 		if e.Kind != lance.EntryCreateVersion {
 			continue

@@ -64,6 +64,14 @@ func (r Root) prove(ctx context.Context) error {
 	return nil
 }
 
+// atOnce is how many calls of a storage one request makes at a time.
+func (c *Catalog) atOnce(distant bool) int {
+	if distant {
+		return c.opts.ParallelDistant
+	}
+	return c.opts.Parallel
+}
+
 // proven turns an absence into the given error, or into the error that the storage is away.
 func (p place) proven(ctx context.Context, absent error) error {
 	if err := p.root.prove(ctx); err != nil {
