@@ -44,13 +44,13 @@ func TestLimitsDefault(t *testing.T) {
 func TestLimitsGiven(t *testing.T) {
 	t.Parallel()
 	serve, err := parse("--limits-body=1KiB", "--limits-header=8KiB", "--limits-batch=3", "--limits-bodies=2KiB", "--limits-queue-time=12s", "--limits-concurrent=4", "--limits-queue=5", "--limits-body-time=6s",
-		"--limits-read-time=7s", "--limits-write-time=8s", "--limits-idle-time=9m", "--limits-drain-time=10s", "--staged-keep=11s", "--insecure")
+		"--limits-read-time=7s", "--limits-write-time=8s", "--limits-idle-time=9m", "--limits-drain-time=10s", "--staged-keep=11s", "--reconcile=13s", "--insecure")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := app.Config{
 		Data: serve.Data, Listen: "127.0.0.1:2333", Insecure: true, Version: version(), MaxBatch: 3, HeaderMax: 8 << 10, IdleTime: 9 * time.Minute,
-		Drain: 10 * time.Second, StagedKeep: 11 * time.Second,
+		Drain: 10 * time.Second, StagedKeep: 11 * time.Second, Reconcile: 13 * time.Second,
 	}
 	want.StatePool = app.Defaults().StatePool
 	want.Limits.Body, want.Limits.Concurrent, want.Limits.QueueLength = 1<<10, 4, 5

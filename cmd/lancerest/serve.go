@@ -21,6 +21,7 @@ type serveCommand struct {
 	Insecure   bool          `help:"Serve on an address that other machines can reach, although there is no authentication." env:"LANCEREST_INSECURE"`
 	LogLevel   string        `help:"What to log: debug, info (a line a request), warn or error." enum:"debug,info,warn,error" default:"info" env:"LANCEREST_LOG_LEVEL"`
 	StagedKeep time.Duration `help:"Time that a staged manifest outlives the commit that published it, so that the commit can be completed again if its object is lost." default:"10s" env:"LANCEREST_STAGED_KEEP"`
+	Reconcile  time.Duration `help:"How often the versions of tables in use are compared with storage, for what writers and cleanups did past the catalog; 0s for never." default:"1m" env:"LANCEREST_RECONCILE"`
 	Limits     limits        `embed:"" prefix:"limits-" envprefix:"LANCEREST_LIMITS_"`
 	Pool       statePool     `embed:"" prefix:"state-" envprefix:"LANCEREST_STATE_"`
 	OTLP       otlp          `embed:"" prefix:"otlp-" envprefix:"OTEL_EXPORTER_OTLP_"`
@@ -63,6 +64,9 @@ func (s *serveCommand) Validate() error {
 		return errors.New("--staged-keep must be above 0")
 	}
 	return s.Limits.check()
+	if s.Reconcile < 0 {
+		return errors.New("--reconcile must be 0s or above")
+	}
 }
 
 // config is the server that the flags describe.
@@ -74,6 +78,9 @@ func (s *serveCommand) config() app.Config {
 		MaxConns: s.Pool.Connections, StatementTimeout: s.Pool.StatementTimeout, LockTimeout: s.Pool.LockTimeout, SlowStatement: s.Pool.SlowStatement,
 	}
 	s.Limits.apply(&c)
+	if c.Reconcile = s.Reconcile; c.Reconcile == 0 {
+		c.Reconcile = -1 // never
+	}
 	return c
 }
 

@@ -60,6 +60,8 @@ type Config struct {
 	// StagedKeep is how long a staged manifest outlives the commit that published it (default 10 s; C10).
 	StagedKeep time.Duration
 	// Traces is the URL of the collector that traces are posted to as OTLP, in full (default: no traces).
+	// Reconcile is how often the versions of tables in use are compared with storage (default 1 minute; below 0 never).
+	Reconcile time.Duration
 	Traces string
 }
 
@@ -149,6 +151,9 @@ func setDefaults(c *Config) {
 // checkLimits refuses what would make a server that nobody can use. The limits of requests are checked by package httpapi.
 func checkLimits(c Config) error {
 	var errs []error
+	if c.Reconcile == 0 {
+		c.Reconcile = time.Minute
+	}
 	if c.IdleTime < idleLeast {
 		errs = append(errs, fmt.Errorf("idle time %s: it must be at least %s, because clients keep connections for up to 300 s and fail on one that was closed", c.IdleTime, idleLeast))
 	}
@@ -300,6 +305,8 @@ func (a *App) Run(ctx context.Context) error {
 // stop lets requests under way end. While they do the listener stays open, so that others are told what is going on.
 func (a *App) stop(served <-chan error) error {
 	a.config.Logger.Info("stopping: requests under way may end, new ones are refused")
+	}
+	wg.Go(func() { a.reconcile(background) })
 	a.handler.Drain()
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.Drain)
 	defer cancel()
@@ -356,6 +363,26 @@ func (a *App) Close() error {
 			errs = append(errs, a.store.Close())
 		}
 		a.closeTraces()
+// reconcile compares tables in use with storage from time to time.
+func (a *App) reconcile(ctx context.Context) {
+	if a.config.Reconcile < 0 {
+		return
+	}
+	ctx = store.WithOperation(ctx, "reconcile")
+	ticker := time.NewTicker(a.config.Reconcile)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if n, err := a.catalog.Reconcile(ctx); err != nil && ctx.Err() == nil {
+			a.config.Logger.LogAttrs(ctx, slog.LevelWarn, "tables in use could not all be compared with storage", slog.Int("tables", n), slog.String("error", err.Error()))
+		}
+	}
+}
+
 		a.closed = errors.Join(errs...)
 	})
 	return a.closed

@@ -78,6 +78,8 @@ const (
 // Counters count since the start of the process.
 type Counters struct {
 	Commits, Versions, Conflicts, Replays, Helps, Adoptions, Aborts, Pruned, Zombies atomic.Int64
+	// Reconciled are tables that were compared with storage in the background, Unreconciled those of them for which it did not work.
+	Reconciled, Unreconciled atomic.Int64
 }
 
 // Catalog performs the operations. All methods are safe for concurrent use. Errors are *api.Error with a code of the
@@ -100,6 +102,7 @@ type Catalog struct {
 	memory     *memory
 	room       *room
 	syncer     *manifestSyncer
+	inUse      inUse
 	started    time.Time
 }
 

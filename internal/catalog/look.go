@@ -33,6 +33,11 @@ func (c *Catalog) look(ctx context.Context, steps []step, before []*work, where 
 	if err != nil {
 		return nil, err
 	}
+	for _, w := range works {
+		if w.live {
+			c.inUse.note(w.table.ID)
+		}
+	}
 	if before != nil {
 		for i, w := range works {
 			w.keep(before[i])
@@ -85,6 +90,7 @@ func (c *Catalog) assign(r store.Reader, works []*work, tables []lance.Table, wh
 		if err := c.locate(w, where); err != nil {
 			return err
 		}
+		w.refuseUnmanaged(where)
 		if w.kind == lance.EntryDeregister {
 			overlay[key] = view{}
 		}
@@ -97,11 +103,12 @@ func (c *Catalog) assign(r store.Reader, works []*work, tables []lance.Table, wh
 func (c *Catalog) plan(r store.Reader, w *work) (lance.Table, error) {
 	id := c.ids.next()
 	location := w.location
+	ns, err := r.Namespace(w.id.Namespace())
+	if ignoreNotFound(err) != nil {
+		return lance.Table{}, err
+	}
+	w.properties = inherited(w.properties, ns)
 	if location == "" {
-		ns, err := r.Namespace(w.id.Namespace())
-		if ignoreNotFound(err) != nil {
-			return lance.Table{}, err
-		}
 		if location, err = c.newLocation(id, w.id.Name(), ns.Location); err != nil {
 			return lance.Table{}, fmt.Errorf("location for table %q: %w", show(w.id), err)
 		}

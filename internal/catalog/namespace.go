@@ -17,7 +17,8 @@ const LocationProperty = "location"
 
 // CreateNamespace makes a namespace below one that exists. Mode Create refuses a name that is taken (2), ExistOk returns the
 // namespace as it is, Overwrite drops an empty one first and refuses one that is not (3): no data is ever dropped by it.
-// The property "location" puts its tables under another place in the allowed roots, and comes back in canonical form.
+// The property "location" puts its tables under another place in the allowed roots, and comes back in canonical form. The property
+// "managed_versioning" says whether the catalog manages the versions of its tables; namespaces in it have it, too, unless they say otherwise.
 // Errors: 1 (parent missing), 2 (taken, also by a table, and always for the root), 3, 13 (also where the location is outside the allowed
 // roots, or inside a table's).
 func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceRequest) (*api.CreateNamespaceResponse, error) {
@@ -26,7 +27,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 	if err != nil {
 		return nil, err
 	}
-	if err := checkMap("properties", req.Properties); err != nil {
+	if err := checkProperties(req.Properties); err != nil {
 		return nil, err
 	}
 	if len(id) == 0 {
@@ -39,13 +40,13 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 	if err != nil {
 		return nil, err
 	}
-	properties := asked
+	var properties map[string]string
 	err = c.update(ctx, func(tx store.Tx) error {
-		properties = asked
 		parent, err := namespaceAt(tx, id[:len(id)-1])
 		if err != nil {
 			return err
 		}
+		properties = inherited(asked, parent)
 		there, err := tx.Namespace(id)
 		if err == nil {
 			switch mode {

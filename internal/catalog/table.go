@@ -97,7 +97,7 @@ func (c *Catalog) DeclareTable(ctx context.Context, req *api.DeclareTableRequest
 		}
 		t = lance.Table{
 			ID: tx.NewID(), Namespace: ns.ID, Path: s.id, State: lance.TableLive, Location: s.location,
-			Properties: s.properties, CreatedAt: tx.Now(),
+			Properties: inherited(s.properties, ns), CreatedAt: tx.Now(),
 		}
 		if t.Location == "" {
 			if t.Location, err = c.newLocation(t.ID, s.id.Name(), ns.Location); err != nil {
@@ -125,7 +125,7 @@ func (c *Catalog) declareStep(ctx context.Context, req *api.DeclareTableRequest)
 	if err := checkTableID(s.id); err != nil {
 		return s, err
 	}
-	if err := checkMap("properties", req.Properties); err != nil || req.Location == nil {
+	if err := checkProperties(req.Properties); err != nil || req.Location == nil {
 		return s, err
 	}
 	var err error
@@ -160,7 +160,7 @@ func checkPath(id []string) error {
 
 func declared(t lance.Table) *api.DeclareTableResponse {
 	return &api.DeclareTableResponse{
-		Location: ptr(t.Location), Properties: filled(t.Properties), ManagedVersioning: ptr(true),
+		Location: ptr(t.Location), Properties: filled(t.Properties), ManagedVersioning: ptr(managed(t)),
 	}
 }
 
@@ -189,6 +189,9 @@ func (c *Catalog) table(ctx context.Context, id lance.TableID) (lance.Table, err
 		t, err = tableAt(r, id)
 		return err
 	})
+	if err == nil {
+		c.inUse.note(t.ID)
+	}
 	return t, err
 }
 
@@ -336,7 +339,7 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 	if err != nil {
 		return nil, err
 	}
-	if err := checkMap("properties", req.Properties); err != nil {
+	if err := checkProperties(req.Properties); err != nil {
 		return nil, err
 	}
 	location, err := c.givenLocation(req.Location)
@@ -351,14 +354,16 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 	if err != nil {
 		return nil, err
 	}
-	resp := &api.RegisterTableResponse{Location: ptr(location), Properties: filled(req.Properties)}
+	resp := &api.RegisterTableResponse{Location: ptr(location)}
 	for {
 		var d dropper
 		err := c.update(ctx, func(tx store.Tx) error {
 			d = dropper{tx: tx}
-			if err := d.register(t, finds, mode); err != nil {
+			entered := t
+			if err := d.register(&entered, finds, mode); err != nil {
 				return err
 			}
+			resp.Properties = filled(entered.Properties)
 			return keep(ctx, tx, resp)
 		})
 		if errors.Is(err, errRolledBack) {
@@ -387,7 +392,7 @@ func (c *Catalog) registrable(ctx context.Context, id lance.TableID, mode string
 	})
 }
 
-func (d *dropper) register(t lance.Table, finds []found, mode string) error {
+func (d *dropper) register(t *lance.Table, finds []found, mode string) error {
 	ns, err := namespaceAt(d.tx, t.Path.Namespace())
 	if err != nil {
 		return err
@@ -406,8 +411,8 @@ func (d *dropper) register(t lance.Table, finds []found, mode string) error {
 			}
 		}
 	}
-	t.Namespace, t.CreatedAt = ns.ID, d.tx.Now()
-	err = d.tx.InsertTable(t)
+	t.Namespace, t.CreatedAt, t.Properties = ns.ID, d.tx.Now(), inherited(t.Properties, ns)
+	err = d.tx.InsertTable(*t)
 	if refusal := declareRefusal(err, t.Path, t.Location); refusal != nil {
 		return refusal
 	}

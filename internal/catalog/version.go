@@ -401,6 +401,9 @@ func (c *Catalog) tableAndPage(ctx context.Context, id lance.TableID, branch lan
 		p, err = readChainPage(r, lance.Chain{Table: t.ID, Branch: branch}, want)
 		return err
 	})
+	if err == nil {
+		c.inUse.note(t.ID)
+	}
 	return t, p, err
 }
 
