@@ -208,6 +208,18 @@ func TestBareEmulator(t *testing.T) {
 	if want := (objstore.Conditions{Absent: true, Replace: true}); err != nil || got != want {
 		t.Errorf("the emulator judges %+v, %v; want %+v", got, err, want)
 	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.Bare+"/"+server.Bucket(t)+"/a", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer refused.Body.Close()
+	if refused.StatusCode == http.StatusOK {
+		t.Error("the emulator takes uploads by the XML API now")
+	}
 	got, err = objstore.Try(t.Context(), open(t, gcs.Options{Bucket: server.Bucket(t), Endpoint: server.Endpoint}), "t/")
 	if err != nil || !got.All() {
 		t.Errorf("behind its front the emulator judges %+v, %v; want all", got, err)
