@@ -63,10 +63,10 @@ func (s *serveCommand) Validate() error {
 	if s.StagedKeep <= 0 {
 		return errors.New("--staged-keep must be above 0")
 	}
-	return s.Limits.check()
 	if s.Reconcile < 0 {
 		return errors.New("--reconcile must be 0s or above")
 	}
+	return s.Limits.check()
 }
 
 // config is the server that the flags describe.
@@ -77,10 +77,10 @@ func (s *serveCommand) config() app.Config {
 	c.StatePool = app.StatePool{
 		MaxConns: s.Pool.Connections, StatementTimeout: s.Pool.StatementTimeout, LockTimeout: s.Pool.LockTimeout, SlowStatement: s.Pool.SlowStatement,
 	}
-	s.Limits.apply(&c)
 	if c.Reconcile = s.Reconcile; c.Reconcile == 0 {
 		c.Reconcile = -1 // never
 	}
+	s.Limits.apply(&c)
 	return c
 }
 

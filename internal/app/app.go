@@ -59,9 +59,9 @@ type Config struct {
 	Drain time.Duration
 	// StagedKeep is how long a staged manifest outlives the commit that published it (default 10 s; C10).
 	StagedKeep time.Duration
-	// Traces is the URL of the collector that traces are posted to as OTLP, in full (default: no traces).
 	// Reconcile is how often the versions of tables in use are compared with storage (default 1 minute; below 0 never).
 	Reconcile time.Duration
+	// Traces is the URL of the collector that traces are posted to as OTLP, in full (default: no traces).
 	Traces string
 }
 
@@ -145,15 +145,15 @@ func setDefaults(c *Config) {
 	if c.Drain == 0 {
 		c.Drain = 30 * time.Second
 	}
+	if c.Reconcile == 0 {
+		c.Reconcile = time.Minute
+	}
 	c.StatePool.setDefaults()
 }
 
 // checkLimits refuses what would make a server that nobody can use. The limits of requests are checked by package httpapi.
 func checkLimits(c Config) error {
 	var errs []error
-	if c.Reconcile == 0 {
-		c.Reconcile = time.Minute
-	}
 	if c.IdleTime < idleLeast {
 		errs = append(errs, fmt.Errorf("idle time %s: it must be at least %s, because clients keep connections for up to 300 s and fail on one that was closed", c.IdleTime, idleLeast))
 	}
@@ -289,6 +289,7 @@ func (a *App) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.runner.Run(background) })
 	wg.Go(func() { a.recover(background) })
+	wg.Go(func() { a.reconcile(background) })
 	served := make(chan error, 1)
 	go func() { served <- a.server.Serve(jsonListener{a.listener}) }()
 	var err error
@@ -305,8 +306,6 @@ func (a *App) Run(ctx context.Context) error {
 // stop lets requests under way end. While they do the listener stays open, so that others are told what is going on.
 func (a *App) stop(served <-chan error) error {
 	a.config.Logger.Info("stopping: requests under way may end, new ones are refused")
-	}
-	wg.Go(func() { a.reconcile(background) })
 	a.handler.Drain()
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.Drain)
 	defer cancel()
@@ -345,24 +344,6 @@ func (a *App) recover(ctx context.Context) {
 	}
 }
 
-// Close releases everything, waiting for commits in flight. It may be called twice, and before Run.
-func (a *App) Close() error {
-	a.closing.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), a.config.Drain)
-		defer cancel()
-		var errs []error
-		if a.listener != nil {
-			if err := a.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-				errs = append(errs, err)
-			}
-		}
-		if a.catalog != nil {
-			errs = append(errs, a.catalog.Close(ctx))
-		}
-		if a.store != nil {
-			errs = append(errs, a.store.Close())
-		}
-		a.closeTraces()
 // reconcile compares tables in use with storage from time to time.
 func (a *App) reconcile(ctx context.Context) {
 	if a.config.Reconcile < 0 {
@@ -383,6 +364,24 @@ func (a *App) reconcile(ctx context.Context) {
 	}
 }
 
+// Close releases everything, waiting for commits in flight. It may be called twice, and before Run.
+func (a *App) Close() error {
+	a.closing.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), a.config.Drain)
+		defer cancel()
+		var errs []error
+		if a.listener != nil {
+			if err := a.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+				errs = append(errs, err)
+			}
+		}
+		if a.catalog != nil {
+			errs = append(errs, a.catalog.Close(ctx))
+		}
+		if a.store != nil {
+			errs = append(errs, a.store.Close())
+		}
+		a.closeTraces()
 		a.closed = errors.Join(errs...)
 	})
 	return a.closed
