@@ -18,8 +18,9 @@ import (
 	"github.com/lancerest/lancerest/internal/objstore/gcs"
 )
 
-// between opens a store on a bucket of its own, with a handler between it and the emulator, which next leads to.
-func between(t *testing.T, handle func(w http.ResponseWriter, r *http.Request, next http.Handler)) *gcs.Store {
+// between opens a store on a bucket of its own, with a handler between it and the emulator, which next leads to. Listings may
+// come in pages of another size than the service's.
+func between(t *testing.T, handle func(w http.ResponseWriter, r *http.Request, next http.Handler), pageSize ...int) *gcs.Store {
 	t.Helper()
 	target, err := url.Parse(server.Endpoint)
 	if err != nil {
@@ -36,7 +37,11 @@ func between(t *testing.T, handle func(w http.ResponseWriter, r *http.Request, n
 		r.Header.Set("Location", strings.Replace(r.Header.Get("Location"), server.Endpoint, front.URL, 1))
 		return nil
 	}
-	s := open(t, gcs.Options{Bucket: server.Bucket(t), Endpoint: front.URL})
+	o := gcs.Options{Bucket: server.Bucket(t), Endpoint: front.URL}
+	if len(pageSize) > 0 {
+		o.PageSize = pageSize[0]
+	}
+	s := open(t, o)
 	s.Hurry()
 	return s
 }

@@ -35,6 +35,8 @@ type Options struct {
 	ServiceAccount string
 	// Token is an access token to use for as long as it lives.
 	Token string
+	// PageSize is how many objects one request lists (default 1,000, which is the most).
+	PageSize int
 }
 
 // Requests that failed for a reason that may pass are sent again, after pauses whose lengths are drawn at random up to bounds that double from
@@ -50,6 +52,7 @@ type Store struct {
 	client   *storage.Client
 	bucket   *storage.BucketHandle
 	name     string
+	pageSize int         // 0 for the service's
 	pauses   gax.Backoff // a copy for each use: it counts
 	settings Settings
 }
@@ -70,7 +73,7 @@ func New(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bucket %q of Google Cloud Storage: %w", o.Bucket, err)
 	}
-	s := &Store{client: client, name: o.Bucket, settings: Settings{Endpoint: o.endpoint(), Credentials: credentials}}
+	s := &Store{client: client, name: o.Bucket, pageSize: o.PageSize, settings: Settings{Endpoint: o.endpoint(), Credentials: credentials}}
 	s.pause(firstPause, longestPause)
 	return s, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/lancerest/lancerest/internal/objstore"
 )
 
-// List implements objstore.Store. A page of a thousand objects is held at a time.
+// List implements objstore.Store. A page of at most a thousand objects is held at a time.
 func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[objstore.Info, error] {
 	return func(yield func(objstore.Info, error) bool) {
 		if err := objstore.CheckPrefix(prefix); err != nil {
@@ -43,7 +43,9 @@ func (s *Store) objects(ctx context.Context, prefix, after string) iter.Seq2[*st
 			yield(nil, err)
 			return
 		}
-		for it := s.bucket.Objects(ctx, query); ; {
+		it := s.bucket.Objects(ctx, query)
+		it.PageInfo().MaxSize = s.pageSize
+		for {
 			if err := ctx.Err(); err != nil {
 				yield(nil, err)
 				return
