@@ -26,7 +26,7 @@ SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # Packages of Go tests that have a step of their own: the wire suite needs Python for the reference server, the model of the
 # commit has no concurrency of its own that the race detector could look at.
 OWN_STEP := /test/(wire|model)$$
-STEPS := check-format check-vet check-go check-model check-wire check-postgres check-stores check-ruff check-mypy check-clients
+STEPS := check-format check-vet check-go check-model check-wire check-postgres check-s3 check-stores check-ruff check-mypy check-clients
 
 .PHONY: help
 help: ## Say what can be done.
@@ -95,6 +95,14 @@ check-postgres: postgres $(VENV)/ready $(BIN) ## The rules, the wire suite and t
 	go run ./test/withpostgres go test -count=1 -timeout 15m ./test/wire; \
 	LANCEREST_BIN=$(BIN) go run ./test/withpostgres $(VENV)/bin/python -m pytest -q -n $(JOBS) $(STATEFUL))
 
+# The clients' tests of what depends on where tables lie.
+STORED := $(addprefix test/clients/test_,tables.py transactions.py transactions_together.py writers.py lancedb.py)
+
+.PHONY: check-s3
+check-s3: $(VENV)/ready $(BIN) ## The rules and the clients' commits again, with tables on an S3 server.
+	$(call step,$@,go run ./test/withs3 go test -count=1 ./internal/catalog; \
+	LANCEREST_BIN=$(BIN) go run ./test/withs3 $(VENV)/bin/python -m pytest -q -n $(JOBS) $(STORED))
+
 .PHONY: check-stores
 check-stores: tools ## The rules again, with tables on emulators of Google Cloud Storage and Azure Blob Storage.
 	$(call step,$@,go run ./test/withgcs go test -count=1 -timeout 15m ./internal/catalog; \
@@ -123,11 +131,13 @@ check-clients: tools $(VENV)/ready $(BIN) ## pylance, lancedb and the Python pac
 PY_SOURCES := python test/clients test/faults test/wire examples
 
 .PHONY: bench
-bench: $(VENV)/ready ## Load this server and the reference server side by side, and print both (5 to 10 minutes).
+bench: $(VENV)/ready ## Load this server and the reference server side by side, and print both, then commits on S3 (5 to 10 minutes).
 	@LANCEREST_PYTHON=$(CURDIR)/$(VENV)/bin/python go run ./bench $(BENCH)
+	@go run ./test/s3bench $(S3BENCH)
 
 .PHONY: bench-update
 bench-update: BENCH += -update
+bench-update: S3BENCH += -update
 bench-update: bench ## The same, and write the result into docs/performance.md.
 
 .PHONY: quickstart

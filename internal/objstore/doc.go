@@ -13,14 +13,17 @@
 // A backend is one folder with one type and its tests; a cloud's SDK is imported nowhere else. In order:
 //
 //  1. Probe the server before trusting it: a conditional put, a conditional delete, and each of them 16 times at once. Servers
-//     exist that answer 200 and overwrite. Never publish with a conditional copy: most ignore its condition.
+//     exist that answer 200 and overwrite. Never publish with a conditional copy: most ignore its condition. The running server
+//     does so at its start (Try), so be honest with it: ask the store for every condition, with any ETag, and answer
+//     ErrUnsupported where the store says that it knows none. Implement Plain if that can be.
 //  2. Begin every method with CheckKey or CheckPrefix and the context. Then pass the key on as it is; the SDK or the URL does the
 //     escaping, once.
 //  3. Translate errors in one function, by status and code, never by text. Only a proven absence is ErrNotFound: not a timeout,
 //     not a bucket that is missing, not a 404 without a body from a proxy. 401 and 403 are ErrDenied. A failed condition is 412
 //     on S3 and GCS, 409 on Azure and sometimes 304: it is ErrExists in PutIfAbsent, ErrChanged in PutIf and DeleteIf.
 //  4. Settle unknown outcomes where the store lets you. After a retried PutIfAbsent "exists" may be your own first try, which the
-//     caller cannot know; leave it as ErrExists: it compares bytes (C6). Switch the SDK's own retries off where they hide this.
+//     caller cannot know: a mark of the put's own in the object's metadata tells. Where there is none leave it as ErrExists: the
+//     commit compares bytes (C6). Switch the SDK's own retries off where they hide this.
 //  5. Describe an object alike in every method, with the ETag exactly as the store gives it, quotes included.
 //  6. Run objtest.Run in the folder's tests, on the real server if one can be started, with a fresh prefix for each store. Name
 //     and explain each exception.
