@@ -7,6 +7,7 @@ Azure's has a flat account: its temporary keys reach the whole container.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from conftest import new_lake
 from lake import ids, rows, together, vectors
 from server import Server
 from storage import beside, serving
+
+LIFE = 10  # seconds that the signatures of the long job live
 
 AZURE = """
 [[root]]
@@ -118,3 +121,25 @@ def test_transactions_need_only_the_address(cloud: Server) -> None:
     catalog.transaction(add)
     catalog.transaction(correct)
     assert [ids(dataset) for dataset in catalog.snapshot(["a", "b"])] == [[0, 1, 2], []]
+
+
+def test_a_long_job_outlives_its_signatures(binary: Path, tmp_path: Path) -> None:
+    """pylance and LanceDB go on writing to Azure with handles that they opened before signatures ended three times."""
+    with beside("withazure", {}) as told:
+        (tmp_path / "key").write_text(told["AZURE_STORAGE_ACCOUNT_KEY"])
+        file = tmp_path / "lancerest.toml"
+        short = f'duration = "{LIFE}s"\nmin_life = "6s"\nrefresh_offset = "3s"\n'
+        text = AZURE + 'credentials = "vend"\n[root.vend]\ncontainer_wide = true\n' + short
+        file.write_text(text.format(directory=tmp_path, place="long", **told))
+        with serving(binary, tmp_path, file) as running:
+            lake = new_lake(running)
+            dataset = lake.write("t", rows(0), mode="create")
+            table = lancedb.connect_namespace("rest", {"uri": running.url}).create_table("u", rows(0))
+            begun, written = time.monotonic(), 1
+            while time.monotonic() < begun + 3.5 * LIFE:
+                dataset.insert(rows(written), mode="append")
+                table.add(rows(written))
+                assert dataset.count_rows() == table.count_rows() == written + 1
+                written += 1
+                time.sleep(0.5)
+            assert ids(lake.open("t")) == list(range(written))
