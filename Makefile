@@ -121,14 +121,14 @@ check-ruff: $(VENV)/ready ## Python code is formatted and free of what ruff find
 
 .PHONY: check-mypy
 check-mypy: $(VENV)/ready ## Python code is typed.
-	$(call step,$@,MYPYPATH=python/lancerest/src:test/clients $(VENV)/bin/mypy --config-file python/lancerest/pyproject.toml \
-	python/lancerest/src examples test/clients test/faults)
+	$(call step,$@,MYPYPATH=python/lancerest/src:workers/lance:test/clients $(VENV)/bin/mypy --config-file python/lancerest/pyproject.toml \
+	python/lancerest/src workers/lance/lancerest_worker examples test/clients test/faults)
 
 .PHONY: check-clients
 check-clients: tools $(VENV)/ready $(BIN) ## pylance, lancedb and the Python package against running servers.
 	$(call step,$@,cd test/clients && LANCEREST_BIN=$(BIN) ../../$(VENV)/bin/python -m pytest -q -n $(JOBS) .)
 
-PY_SOURCES := python test/clients test/faults test/wire examples
+PY_SOURCES := python workers test/clients test/faults test/wire examples
 
 .PHONY: bench
 bench: $(VENV)/ready ## Load this server and the reference server side by side, and print both, then commits on S3 (5 to 10 minutes).

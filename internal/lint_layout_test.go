@@ -42,7 +42,7 @@ func nouns(code *tree) []finding {
 
 // contracts holds that the tests of every implementation call the suite of its contract.
 func contracts(code *tree) []finding {
-	suites := map[string]string{"internal/store": "storetest", "internal/objstore": "objtest", "internal/access": "accesstest"}
+	suites := map[string]string{"internal/store": "storetest", "internal/objstore": "objtest", "internal/access": "accesstest", "internal/engine": "enginetest"}
 	var found []finding
 	for contract, suite := range suites {
 		implementations := map[string]bool{} // folder → its tests call the suite

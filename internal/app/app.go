@@ -14,6 +14,7 @@ import (
 
 	"github.com/lancerest/lancerest/internal/catalog"
 	"github.com/lancerest/lancerest/internal/config"
+	"github.com/lancerest/lancerest/internal/engine/worker"
 	"github.com/lancerest/lancerest/internal/httpapi"
 	"github.com/lancerest/lancerest/internal/jobs"
 	"github.com/lancerest/lancerest/internal/store"
@@ -61,6 +62,8 @@ type Config struct {
 	StagedKeep time.Duration
 	// Reconcile is how often the versions of tables in use are compared with storage (default 1 minute; below 0 never).
 	Reconcile time.Duration
+	// Engine says who performs the operations on data (default: nobody).
+	Engine Engine
 	// Traces is the URL of the collector that traces are posted to as OTLP, in full (default: no traces).
 	Traces string
 }
@@ -90,10 +93,13 @@ type App struct {
 	runner   *jobs.Runner
 	handler  *httpapi.Handler
 	traces   *telemetry.Traces // nil where none are wanted
+	engine   *worker.Engine    // nil where there is none, or it is not of workers
 	server   *http.Server
 	listener net.Listener
-	closing  sync.Once
-	closed   error
+	// engineToken is the secret by which workers' requests are known.
+	engineToken string
+	closing     sync.Once
+	closed      error
 }
 
 // New opens the state, migrating it if it is older than the binary, and binds the address, so that a port in use is an error
@@ -149,6 +155,7 @@ func setDefaults(c *Config) {
 		c.Reconcile = time.Minute
 	}
 	c.StatePool.setDefaults()
+	c.Engine.setDefaults()
 }
 
 // checkLimits refuses what would make a server that nobody can use. The limits of requests are checked by package httpapi.
@@ -224,15 +231,8 @@ func (a *App) open(ctx context.Context) error {
 			return err
 		}
 	}
-	a.handler, err = httpapi.New(httpapi.Options{
-		Catalog: a.catalog, Logger: a.config.Logger, Version: a.config.Version, Metrics: telemetry.New(a.catalog, counts(a.catalog, state)),
-		Traces: a.traces, Limits: a.config.Limits,
-	})
-	if err != nil {
-		return err
-	}
 	a.server = &http.Server{
-		Handler: a.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: a.config.IdleTime, MaxHeaderBytes: a.config.HeaderMax,
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: a.config.IdleTime, MaxHeaderBytes: a.config.HeaderMax,
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(a.config.Logger.Handler(), slog.LevelWarn),
 	}
@@ -240,6 +240,23 @@ func (a *App) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: choose another address with --listen", err)
 	}
+	return a.openHandler(ctx, telemetry.New(a.catalog, counts(a.catalog, state)))
+}
+
+// openHandler makes the handler, and what it hands data operations to, which must know where the server can be reached.
+func (a *App) openHandler(ctx context.Context, metrics *telemetry.Metrics) error {
+	performer, err := a.openEngine(ctx)
+	if err != nil {
+		return err
+	}
+	a.handler, err = httpapi.New(httpapi.Options{
+		Catalog: a.catalog, Logger: a.config.Logger, Version: a.config.Version, Metrics: metrics,
+		Traces: a.traces, Limits: a.config.Limits, Engine: performer, EngineToken: a.engineToken,
+	})
+	if err != nil {
+		return err
+	}
+	a.server.Handler = a.handler
 	return nil
 }
 
@@ -289,6 +306,9 @@ func (a *App) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.runner.Run(background) })
 	wg.Go(func() { a.recover(background) })
+	if a.engine != nil {
+		a.engine.Start()
+	}
 	wg.Go(func() { a.reconcile(background) })
 	served := make(chan error, 1)
 	go func() { served <- a.server.Serve(jsonListener{a.listener}) }()
@@ -374,6 +394,9 @@ func (a *App) Close() error {
 			if err := a.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 				errs = append(errs, err)
 			}
+		}
+		if a.engine != nil {
+			a.engine.Close()
 		}
 		if a.catalog != nil {
 			errs = append(errs, a.catalog.Close(ctx))

@@ -63,3 +63,16 @@ func PrincipalFrom(ctx context.Context) Principal {
 	}
 	return Principal{Name: "anonymous"}
 }
+
+type credentialsKey struct{}
+
+// WithCredentials returns a context that carries what a request was authenticated by, for what works for the caller by further requests.
+func WithCredentials(ctx context.Context, c Credentials) context.Context {
+	return context.WithValue(ctx, credentialsKey{}, c)
+}
+
+// CredentialsFrom returns what WithCredentials put into a context, nothing where that was not called.
+func CredentialsFrom(ctx context.Context) Credentials {
+	c, _ := ctx.Value(credentialsKey{}).(Credentials)
+	return c
+}

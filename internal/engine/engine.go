@@ -11,7 +11,14 @@ import (
 // Engine performs data operations.
 type Engine interface {
 	// Do performs the operation of the given name (api.Operation.Name). request is a pointer to its request struct, the answer one
-	// to its response struct. Errors are *api.Error; an engine that does not offer the operation answers CodeUnsupported.
+	// to its response struct; of a QueryTableResponse the caller closes Data. ctx carries who asks (package auth) and ends when nobody
+	// waits for the answer any more.
+	//
+	// Errors are *api.Error. Besides those that the specification lists for the operation:
+	//   - CodeUnsupported: the engine does not offer the operation, or not with these parameters; nothing was done.
+	//   - CodeInvalidInput: a condition, a column, a vector or a stream of rows is wrong or broken; nothing was done.
+	//   - CodeServiceUnavailable: there is no worker, or it ended before it can have changed anything; nothing was done.
+	//   - CodeInternal: the operation was lost under way; where it changes something, whether it did is not known.
 	Do(ctx context.Context, operation string, request any) (any, error)
 }
 

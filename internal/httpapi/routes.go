@@ -23,6 +23,8 @@ type row struct {
 	op    api.Operation
 	call  call
 	equip equip // nil for nothing
+	// engine says that the engine performs it, or may.
+	engine bool
 }
 
 // rows returns the 54 operations in the order of the specification. Those that the catalog does not perform itself go to the
@@ -73,7 +75,7 @@ func rows(c *catalog.Catalog, e engine.Engine) []row {
 		if !ok {
 			perform = func(ctx context.Context, request any) (any, error) { return e.Do(ctx, op.Name, request) }
 		}
-		rows = append(rows, row{op: op, call: perform, equip: equips[op.Name]})
+		rows = append(rows, row{op: op, call: perform, equip: equips[op.Name], engine: !ok || op.Name == "CountTableRows"})
 	}
 	return rows
 }

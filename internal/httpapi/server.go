@@ -35,6 +35,9 @@ type Options struct {
 	Metrics *telemetry.Metrics // default: nothing is counted, and there is no /metrics
 	Traces  *telemetry.Traces  // default: no spans
 	Limits  Limits
+	// EngineToken is the secret by which the engine's own requests are known ("" for none): they are parts of operations that are under way,
+	// so they take no place and are served while the server drains.
+	EngineToken string
 }
 
 // Handler serves the operations and the few paths beside them: /healthz, /readyz and /openapi.json. Create it with New.
@@ -108,7 +111,10 @@ func (h *Handler) Wait(ctx context.Context) error {
 }
 
 // enter counts an operation as under way until its answer is written, unless the handler is draining, and takes a place for it.
-func (h *Handler) enter(ctx context.Context, a *answer) (func(), error) {
+func (h *Handler) enter(ctx context.Context, r *row, a *answer) (func(), error) {
+	if a.inside {
+		return func() {}, nil
+	}
 	h.entering.RLock()
 	if a.entered = !h.draining.Load(); a.entered {
 		h.inFlight.Add(1)
@@ -116,6 +122,10 @@ func (h *Handler) enter(ctx context.Context, a *answer) (func(), error) {
 	h.entering.RUnlock()
 	if !a.entered {
 		return nil, shuttingDown()
+	}
+	if r.engine {
+		// It has turns of its own. Were it to keep a place meanwhile, the requests that it makes itself could find none.
+		return func() {}, nil
 	}
 	return h.places.take(ctx)
 }
@@ -128,6 +138,9 @@ func shuttingDown() error {
 type answer struct {
 	request   string // the id of the request
 	entered   bool   // it counts as under way
+	inside    bool   // it is the engine's, and part of another that counts
+	sent      bool   // it is written already
+	broken    bool   // it was written in part
 	arrived   time.Time
 	status    int
 	body      []byte
@@ -150,7 +163,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.private {
 		w.Header().Set("Cache-Control", "no-store, private")
 	}
-	if a.err != nil {
+	if a.sent {
+		// Rows, which were written as they came.
+	} else if a.err != nil {
 		_, a.status, _ = failure(a.err, a.request)
 		h.opts.Limits.leaveBody(w, r, a.status)
 		writeError(w, a.err, a.request)
@@ -167,6 +182,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.count(a, took)
 	h.log(r.Context(), a, took)
 	a.span.End(telemetry.Outcome{Request: a.request, Target: a.target, Status: a.status, Code: a.code()})
+	if a.broken {
+		panic(http.ErrAbortHandler) // so that the client sees that the answer is not whole
+	}
 }
 
 // code is the error code that was answered, -1 for success.
@@ -239,7 +257,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *answer) {
 	if h.serveBeside(r, a) {
 		return
 	}
-	if h.draining.Load() {
+	a.inside = h.fromEngine(r)
+	if h.draining.Load() && !a.inside {
 		a.err = shuttingDown()
 		return
 	}
@@ -269,13 +288,13 @@ func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *an
 		return err
 	}
 	// A place is taken only now: callers who send slowly, or nothing, must not keep others from theirs (case J7).
-	leave, err := h.enter(ctx, a)
+	leave, err := h.enter(ctx, m.row, a)
 	if err != nil {
 		return err
 	}
 	err = func() error {
 		defer leave() // also when it panics
-		return h.call(ctx, r, called{match: m, dialect: d, request: request, body: body}, a)
+		return h.call(ctx, r, called{match: m, dialect: d, request: request, body: body, writer: w}, a)
 	}()
 	if err != nil && m.row.op.Body == api.ArrowBody {
 		h.opts.Limits.drain(w, r)
@@ -289,6 +308,7 @@ type called struct {
 	dialect dialect
 	request any
 	body    []byte
+	writer  http.ResponseWriter
 }
 
 // call performs an operation and encodes its answer.
@@ -298,10 +318,12 @@ func (h *Handler) call(ctx context.Context, r *http.Request, q called, a *answer
 		a.target = t.AsTarget().ID
 	}
 	caller := request.(interface{ AsCaller() *api.Caller }).AsCaller()
-	principal, err := h.opts.Authenticator.Authenticate(ctx, credentials(r.Header, caller.Identity))
+	given := credentials(r.Header, caller.Identity)
+	principal, err := h.opts.Authenticator.Authenticate(ctx, given)
 	if err != nil {
 		return err
 	}
+	ctx = auth.WithCredentials(ctx, given)
 	caller.Identity, caller.Context = nil, contextOf(r.Header, caller.Context)
 	ctx = withDialect(auth.WithPrincipal(ctx, principal), d)
 	perform := func(ctx context.Context) (any, error) { return m.row.call(ctx, request) }
@@ -330,7 +352,10 @@ func (h *Handler) call(ctx context.Context, r *http.Request, q called, a *answer
 	}
 	response, err := perform(ctx)
 	if err != nil {
-		return err
+		return asCloud(d, err)
+	}
+	if rows, ok := response.(*api.QueryTableResponse); ok {
+		return sendRows(q.writer, rows, a)
 	}
 	return finish(ctx, response)
 }

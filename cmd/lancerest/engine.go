@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/lancerest/lancerest/internal/app"
+)
+
+// engineFlags are the flags of serve that say who performs the operations on data.
+type engineFlags struct {
+	Kind    string   `help:"Who reads and writes data: off, auto (worker processes of this server, which need Python 3.10 or newer), or the addresses of workers that are run elsewhere, separated by commas (unix:PATH or HOST:PORT)." name:"engine" default:"off" env:"LANCEREST_ENGINE" placeholder:"off|auto|ADDRESS"`
+	Python  string   `help:"Python that has the engine's libraries. The default is an environment of the engine's own in the data directory, which is made on first use." name:"engine-python" env:"LANCEREST_ENGINE_PYTHON" placeholder:"PYTHON"`
+	Workers int      `help:"Worker processes; 0 is one for each processor." name:"engine-workers" default:"0" env:"LANCEREST_ENGINE_WORKERS"`
+	Memory  byteSize `help:"Memory from which a worker is replaced by a new one." name:"engine-memory" default:"4GiB" env:"LANCEREST_ENGINE_MEMORY"`
+	URL     string   `help:"Where workers that are run elsewhere reach this server." name:"engine-catalog-url" env:"LANCEREST_ENGINE_CATALOG_URL" placeholder:"URL"`
+}
+
+// engineSecret is the variable of what workers that are run elsewhere want to be shown.
+const engineSecret = "LANCEREST_WORKER_SECRET"
+
+// config is the engine that the flags describe.
+func (e engineFlags) config() app.Engine {
+	return app.Engine{Kind: e.Kind, Python: e.Python, Workers: e.Workers, Memory: int64(e.Memory), URL: e.URL, Secret: os.Getenv(engineSecret)}
+}
+
+type engineCommand struct {
+	Install engineInstallCommand `cmd:"" help:"Make the Python environment of the engine's workers, which --engine auto uses."`
+}
+
+type engineInstallCommand struct {
+	Data   string `help:"Directory of the catalog's state, as given to serve." default:"./lancerest-data" env:"LANCEREST_DATA" placeholder:"DIR"`
+	Python string `help:"Python 3.10 or newer to make it with." default:"python3" placeholder:"PYTHON"`
+}
+
+// Run makes the environment, and says where it is.
+func (i *engineInstallCommand) Run(ctx context.Context) error {
+	python, err := app.InstallEngine(ctx, i.Data, i.Python, os.Stdout)
+	if err != nil {
+		return err
+	}
+	fmt.Println("the engine's workers run with " + python)
+	return nil
+}

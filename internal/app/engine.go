@@ -1,0 +1,125 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/lancerest/lancerest/internal/engine"
+	"github.com/lancerest/lancerest/internal/engine/worker"
+	"github.com/lancerest/lancerest/workers/lance"
+)
+
+// The engines that a server can have without being given addresses.
+const (
+	EngineOff  = "off"
+	EngineAuto = "auto"
+)
+
+// Engine says who performs the operations on data.
+type Engine struct {
+	// Kind is EngineOff (the default), EngineAuto for worker processes of this server, or the addresses of workers that somebody else runs,
+	// separated by commas: unix:PATH or HOST:PORT.
+	Kind string
+	// Python has the libraries that workers need. The default is what InstallEngine has made in the data directory, which is made first
+	// where it is missing.
+	Python string
+	// Workers is how many processes there are, 0 for one a processor.
+	Workers int
+	// Memory is the bytes from which a process is replaced, 0 for 4 GiB.
+	Memory int64
+	// Secret is what workers of somebody else want to be shown, and URL where they reach this server (default: its own address).
+	Secret, URL string
+}
+
+func (e *Engine) setDefaults() {
+	e.Kind = cmp.Or(e.Kind, EngineOff)
+	e.Memory = cmp.Or(e.Memory, engineMemory)
+}
+
+// engineMemory is what a worker may have.
+const engineMemory = 4 << 30
+
+// defaultPython is the Python that an environment is made with.
+const defaultPython = "python3"
+
+// engineEnvironment is where a server keeps what its workers run in.
+func engineEnvironment(data string) worker.Environment {
+	return worker.Environment{Dir: filepath.Join(data, "engine"), Files: lance.Files}
+}
+
+// InstallEngine makes what workers run in, inside a data directory, with a Python ("" for python3), and returns its path. It writes what
+// is going on to w.
+func InstallEngine(ctx context.Context, data, python string, w io.Writer) (string, error) {
+	if python == "" {
+		python = defaultPython
+	}
+	if _, err := exec.LookPath(python); err != nil {
+		return "", fmt.Errorf("the engine needs Python 3.10 or newer: %w", err)
+	}
+	made, err := engineEnvironment(data).Install(ctx, python, w)
+	if err != nil {
+		return "", fmt.Errorf("install the engine's libraries: %w", err)
+	}
+	return made, nil
+}
+
+// openEngine puts the engine together. It has no workers before startEngine.
+func (a *App) openEngine(ctx context.Context) (engine.Engine, error) {
+	c := a.config.Engine
+	if c.Kind == EngineOff {
+		return engine.None{}, nil
+	}
+	a.engineToken = rand.Text()
+	opts := worker.Options{
+		Catalog: a.catalog, URL: c.URL, Token: a.engineToken, Secret: c.Secret, Workers: c.Workers, Memory: c.Memory, Logger: a.config.Logger,
+	}
+	if opts.URL == "" {
+		opts.URL = ownURL(a.listener.Addr())
+	}
+	if c.Kind != EngineAuto {
+		opts.Addresses = strings.Split(c.Kind, ",")
+	} else {
+		var err error
+		if opts.Command, err = a.engineCommand(ctx); err != nil {
+			return nil, err
+		}
+	}
+	a.engine = worker.New(opts)
+	return a.engine, nil
+}
+
+// engineCommand returns how a worker is started, installing what it needs if that was not done before.
+func (a *App) engineCommand(ctx context.Context) (worker.Command, error) {
+	env := engineEnvironment(a.config.Data)
+	python := a.config.Engine.Python
+	if python == "" {
+		var err error
+		if python, err = env.Installed(); err != nil {
+			return worker.Command{}, err
+		}
+	}
+	if python == "" {
+		a.config.Logger.LogAttrs(ctx, slog.LevelWarn, "installing the engine's libraries, which takes some minutes; lancerest engine install does it beforehand")
+		var err error
+		if python, err = InstallEngine(ctx, a.config.Data, "", io.Discard); err != nil {
+			return worker.Command{}, err
+		}
+	}
+	return env.Command(python)
+}
+
+// ownURL is where this machine reaches a server that listens on an address.
+func ownURL(at net.Addr) string {
+	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("http://127.0.0.1:%d", tcp.Port)
+	}
+	return "http://" + at.String()
+}

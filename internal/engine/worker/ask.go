@@ -1,0 +1,239 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"reflect"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/auth"
+)
+
+// headHeader says how many bytes of a request's body are its head; what follows is the Arrow stream.
+const headHeader = "Lancerest-Head"
+
+// head is what a worker is told of a request.
+type head struct {
+	Operation string         `json:"operation"`
+	Catalog   reach          `json:"catalog"`
+	Table     place          `json:"table"`
+	Request   map[string]any `json:"request"`
+}
+
+// reach is how a worker reaches the catalog as its caller.
+type reach struct {
+	URI     string            `json:"uri"`
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// ask has a worker perform an operation.
+func (e *Engine) ask(ctx context.Context, op api.Operation, request any, at place) (any, error) {
+	text, err := e.head(ctx, op, request, at)
+	if err != nil {
+		return nil, err
+	}
+	var rows *rowStream
+	if r, ok := request.(interface{ AsArrowStream() *api.ArrowStream }); ok {
+		rows = &rowStream{from: r.AsArrowStream().Data}
+		defer rows.cut()
+	}
+	leave, err := e.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resp, done, err := e.send(ctx, op, text, rows)
+	finish := func() { done(); leave() }
+	if err != nil {
+		finish()
+		return nil, lost(ctx, op.Name, rows, err)
+	}
+	return answer(ctx, op, resp, finish)
+}
+
+// head encodes what a worker is told, as JSON.
+func (e *Engine) head(ctx context.Context, op api.Operation, request any, at place) ([]byte, error) {
+	args, err := arguments(request)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s for a worker: %w", op.Name, err)
+	}
+	headers := map[string]string{}
+	if e.opts.Token != "" {
+		headers[TokenHeader] = e.opts.Token
+	}
+	given := auth.CredentialsFrom(ctx)
+	if given.APIKey != "" {
+		headers["x-api-key"] = given.APIKey
+	}
+	if given.Token != "" {
+		headers["authorization"] = "Bearer " + given.Token
+	}
+	return json.Marshal(head{Operation: op.Name, Catalog: reach{URI: e.opts.URL, Headers: headers}, Table: at, Request: args})
+}
+
+// arguments returns a request's fields by their names, those too that travel in query and path, without who asks for what table.
+func arguments(request any) (map[string]any, error) {
+	args := map[string]any{}
+	if m, ok := request.(*api.UpdateTableSchemaMetadataRequest); ok { // whose body is a map of its own
+		args["metadata"] = m.Metadata
+		return args, nil
+	}
+	text, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // k may be the largest int64
+	if err := decoder.Decode(&args); err != nil {
+		return nil, err
+	}
+	v := reflect.ValueOf(request).Elem()
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		name := f.Tag.Get("query")
+		if name == "" {
+			name = f.Tag.Get("path")
+		}
+		if field := v.FieldByIndex(f.Index); name != "" && !field.IsZero() {
+			args[name] = field.Interface()
+		}
+	}
+	for _, who := range []string{"id", "identity", "context"} {
+		delete(args, who)
+	}
+	return args, nil
+}
+
+// tries is how many workers are asked where they cannot be reached.
+const tries = 3
+
+// send posts a request to a worker. The function that it returns, never nil, ends the request in the worker's account.
+func (e *Engine) send(ctx context.Context, op api.Operation, text []byte, rows *rowStream) (*http.Response, func(), error) {
+	for try := 1; ; try++ {
+		m, err := e.pool.pick(ctx, e.opts.Patience)
+		if err != nil {
+			return nil, func() {}, err
+		}
+		resp, err := m.post(ctx, op.Name, text, rows)
+		var dialing *net.OpError
+		if err != nil && errors.As(err, &dialing) && dialing.Op == "dial" && try < tries && ctx.Err() == nil {
+			m.leave()
+			continue
+		}
+		return resp, m.leave, err
+	}
+}
+
+func (m *member) post(ctx context.Context, operation string, text []byte, rows *rowStream) (*http.Response, error) {
+	var body io.Reader = bytes.NewReader(text)
+	if rows != nil {
+		body = io.MultiReader(body, rows)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.base+operation, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set(headHeader, strconv.Itoa(len(text)))
+	if m.secret != "" {
+		req.Header.Set("Authorization", "Bearer "+m.secret)
+	}
+	return m.client.Do(req)
+}
+
+// rowStream is the rows of a caller on their way to a worker.
+type rowStream struct {
+	from   io.Reader
+	ended  atomic.Bool // it was read to its end
+	broken atomic.Bool // it broke off before
+	cutOff atomic.Bool
+}
+
+// errAnswered ends a stream that is not wanted any more.
+var errAnswered = errors.New("the worker has answered before it read all rows")
+
+// Read implements io.Reader.
+func (s *rowStream) Read(p []byte) (int, error) {
+	if s.cutOff.Load() {
+		return 0, errAnswered
+	}
+	n, err := s.from.Read(p)
+	switch {
+	case errors.Is(err, io.EOF):
+		s.ended.Store(true)
+	case err != nil:
+		s.broken.Store(true)
+	}
+	return n, err
+}
+
+// cut keeps anybody from reading on: what is left belongs to the caller of Do again.
+func (s *rowStream) cut() { s.cutOff.Store(true) }
+
+// lost says what it means that a worker gave no answer.
+func lost(ctx context.Context, operation string, rows *rowStream, err error) error {
+	switch {
+	case errors.Is(err, errNoWorker):
+		return api.Errorf(api.CodeServiceUnavailable, "the engine has no worker running now; nothing was done; try again").Because(err)
+	case rows != nil && rows.broken.Load():
+		return api.Errorf(api.CodeInvalidInput, "the stream of rows broke off before its end; nothing was changed").Because(err)
+	case !changes(operation) && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return api.Errorf(api.CodeServiceUnavailable, "%s took too long and was stopped: ask for less, or make an index that it can use", operation).Because(err)
+	case ctx.Err() != nil && !changes(operation):
+		return ctx.Err()
+	case !changes(operation) || rows != nil && !rows.ended.Load():
+		return api.Errorf(api.CodeServiceUnavailable, "the worker ended in the middle of %s; nothing was changed; try again", operation).Because(err)
+	}
+	return api.Errorf(api.CodeInternal, "the worker ended in the middle of %s, and whether it changed the table is not known: look at its latest version before trying again", operation).Because(err)
+}
+
+// answer decodes what a worker answered, and calls done when all of it was read.
+func answer(ctx context.Context, op api.Operation, resp *http.Response, done func()) (any, error) {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode == http.StatusOK && kind == api.ArrowFileType {
+		return &api.QueryTableResponse{Data: &arrowBody{ReadCloser: resp.Body, done: done}}, nil
+	}
+	defer done()
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, lost(ctx, op.Name, nil, err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		response := reflect.New(reflect.TypeOf(op.Response)).Interface()
+		if err := json.Unmarshal(text, response); err != nil {
+			return nil, fmt.Errorf("read a worker's answer to %s: %w", op.Name, err)
+		}
+		return response, nil
+	}
+	var refused api.Error
+	if err := json.Unmarshal(text, &refused); err != nil {
+		return nil, fmt.Errorf("read a worker's refusal of %s, with status %d: %w", op.Name, resp.StatusCode, err)
+	}
+	if refused.Code == api.CodeInternal {
+		return nil, fmt.Errorf("%s: %s", op.Name, refused.Message) // what nobody foresaw is for the log
+	}
+	return nil, api.Errorf(refused.Code, "%s", refused.Message)
+}
+
+// arrowBody is a stream of rows from a worker.
+type arrowBody struct {
+	io.ReadCloser
+	done func()
+	once atomic.Bool
+}
+
+// Close ends the request.
+func (b *arrowBody) Close() error {
+	if b.once.Swap(true) {
+		return nil
+	}
+	defer b.done()
+	return b.ReadCloser.Close()
+}

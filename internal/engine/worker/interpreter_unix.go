@@ -1,0 +1,8 @@
+//go:build !windows
+
+package worker
+
+import "path/filepath"
+
+// interpreter is the Python of an environment.
+func interpreter(dir string) string { return filepath.Join(dir, "bin", "python") }

@@ -1,0 +1,131 @@
+package worker
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// member is one worker that can be asked.
+type member struct {
+	client   *http.Client
+	base     string // what stands before an operation's name in the URL
+	secret   string
+	running  atomic.Int64  // requests at work in it
+	idle     chan struct{} // gets a value whenever a request ends
+	retiring atomic.Bool
+}
+
+// connectTime bounds how long a worker may take to accept a connection.
+const connectTime = 10 * time.Second
+
+// newMember returns the worker that listens on an address of a network, as package net has them.
+func newMember(network, address, secret string) *member {
+	dialer := &net.Dialer{Timeout: connectTime}
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, address)
+		},
+		MaxIdleConnsPerHost: 64,
+		DisableCompression:  true,
+		WriteBufferSize:     256 << 10,
+		ReadBufferSize:      256 << 10,
+	}
+	return &member{client: &http.Client{Transport: transport}, base: "http://worker/", secret: secret, idle: make(chan struct{}, 1)}
+}
+
+// newRemote returns a worker that somebody else runs.
+func newRemote(address, secret string) *member {
+	if path, unix := strings.CutPrefix(address, "unix:"); unix {
+		return newMember("unix", path, secret)
+	}
+	return newMember("tcp", address, secret)
+}
+
+// leave ends a request.
+func (m *member) leave() {
+	m.running.Add(-1)
+	select {
+	case m.idle <- struct{}{}:
+	default:
+	}
+}
+
+// close ends the connections that rest.
+func (m *member) close() { m.client.CloseIdleConnections() }
+
+// pool is the workers that can be asked.
+type pool struct {
+	mu      sync.Mutex
+	members []*member
+	changed chan struct{} // closed when a member is added
+}
+
+func newPool() *pool { return &pool{changed: make(chan struct{})} }
+
+func (p *pool) add(m *member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.members = append(p.members, m)
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+func (p *pool) remove(m *member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, other := range p.members {
+		if other == m {
+			p.members = append(p.members[:i], p.members[i+1:]...)
+			return
+		}
+	}
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.members {
+		m.close()
+	}
+	p.members = nil
+}
+
+// pick returns the worker with the fewest requests, entering one more, and waits for one where there is none. The error is errNoWorker
+// where ctx ends or the time is over before.
+func (p *pool) pick(ctx context.Context, patience time.Duration) (*member, error) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		m, changed := p.least()
+		if m != nil {
+			return m, nil
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return nil, errNoWorker
+		case <-ctx.Done():
+			return nil, errNoWorker
+		}
+	}
+}
+
+func (p *pool) least() (*member, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var best *member
+	for _, m := range p.members {
+		if !m.retiring.Load() && (best == nil || m.running.Load() < best.running.Load()) {
+			best = m
+		}
+	}
+	if best != nil {
+		best.running.Add(1)
+	}
+	return best, p.changed
+}

@@ -1,0 +1,36 @@
+"""The operations, by their names in the specification."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from ..request import Request
+from . import branches, columns, data, indices, metadata, query
+
+Operation = Callable[[Request], "dict[str, Any] | int | str | pa.RecordBatchReader"]
+
+OPERATIONS: dict[str, Operation] = {
+    "CreateTable": data.create,
+    "InsertIntoTable": data.insert,
+    "MergeInsertIntoTable": data.merge_insert,
+    "UpdateTable": data.update,
+    "DeleteFromTable": data.delete,
+    "CountTableRows": data.count,
+    "RestoreTable": data.restore,
+    "QueryTable": query.query,
+    "ExplainTableQueryPlan": query.explain,
+    "AnalyzeTableQueryPlan": query.analyze,
+    "CreateTableIndex": indices.create,
+    "CreateTableScalarIndex": indices.create_scalar,
+    "DropTableIndex": indices.drop,
+    "AlterTableAddColumns": columns.add,
+    "AlterTableAlterColumns": columns.alter,
+    "AlterTableDropColumns": columns.drop,
+    "UpdateTableSchemaMetadata": metadata.update_schema,
+    "UpdateFieldMetadata": metadata.update_fields,
+    "CreateTableBranch": branches.create,
+    "DeleteTableBranch": branches.delete,
+}

@@ -1,0 +1,121 @@
+"""One request to a worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import lance
+import pyarrow as pa
+
+from .errors import BAD_STATE, BrokenStreamError, RefusedError
+from .tables import Caller, Table, Tables
+from .wire import Body
+
+
+class AbandonedError(Exception):
+    """Whoever asked has hung up."""
+
+
+class Request:
+    """What is asked, of which table, for whom."""
+
+    def __init__(self, tables: Tables, head: dict[str, Any], body: Body) -> None:
+        """Read a request's head: operation, catalog, table, request (see `docs/engine.md` of the server)."""
+        self.tables = tables
+        self.operation = str(head["operation"])
+        self.args: dict[str, Any] = head.get("request") or {}
+        catalog = head["catalog"]
+        self.caller = Caller(catalog["uri"], tuple(sorted((catalog.get("headers") or {}).items())))
+        at = head["table"]
+        self.table = Table(
+            tuple(at["id"]),
+            at["location"],
+            int(at.get("version") or 0),
+            at.get("branch") or "",
+            tuple(sorted((at.get("storage_options") or {}).items())),
+        )
+        self.began = time.monotonic()
+        self.abandoned_at: float | None = None
+        self.rows_read = 0
+        self._body = body
+        self._failure: BaseException | None = None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an argument, the default where it is absent or null."""
+        value = self.args.get(name)
+        return default if value is None else value
+
+    def readable(self) -> lance.LanceDataset:
+        """Return the table's version to read."""
+        self._check_data()
+        return self.tables.read(self.caller, self.table)
+
+    def changeable(self) -> lance.LanceDataset:
+        """Return the table's version to change."""
+        self._check_data()
+        return self.tables.change(self.caller, self.table)
+
+    def _check_data(self) -> None:
+        if self.table.version == 0:
+            raise RefusedError(
+                BAD_STATE,
+                f"table {'.'.join(self.table.id)!r} has no data yet: it is only declared; create it or insert into it first",
+            )
+
+    def changed(self, dataset: lance.LanceDataset) -> int:
+        """Keep what the table became, and return its version."""
+        self.tables.changed(self.caller, self.table, dataset)
+        return int(dataset.version)
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether whoever asked has hung up."""
+        return self.abandoned_at is not None
+
+    def check_abandoned(self) -> None:
+        """Stop where nobody waits for the answer."""
+        if self.abandoned:
+            raise AbandonedError
+
+    def rows(self) -> pa.RecordBatchReader:
+        """Return the rows that the caller sends, which are read as they come."""
+        try:
+            stream = pa.ipc.open_stream(pa.PythonFile(self._body.buffered(), mode="r"))
+        except BrokenStreamError:
+            raise
+        except (pa.ArrowInvalid, OSError) as err:
+            if self._body.broken:
+                raise BrokenStreamError("the stream of rows broke off before its end") from err
+            raise BrokenStreamError(f"the body is not an Arrow IPC stream: {err}") from err
+        return pa.RecordBatchReader.from_batches(stream.schema, self._batches(stream))
+
+    def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """Pass rows on. What goes wrong here is remembered: the library makes a text of it."""
+        try:
+            while True:
+                try:
+                    batch = stream.read_next_batch()
+                except StopIteration:
+                    break
+                if self.abandoned:
+                    raise BrokenStreamError("the caller hung up before all rows were sent")
+                self.rows_read += batch.num_rows
+                yield batch
+            self._body.discard()  # the end of the rows is not yet the end of the body: it can still break
+        except BaseException as err:
+            self._failure = (
+                err
+                if isinstance(err, BrokenStreamError) or self._body.broken
+                else BrokenStreamError(f"the stream of rows is damaged: {err}")
+            )
+            raise
+
+    def failure(self, err: BaseException) -> BaseException:
+        """Return why an operation failed: the stream's own failure, where there was one."""
+        if self._failure is None:
+            return err
+        if self._body.broken:
+            return BrokenStreamError("the stream of rows broke off before its end; nothing was changed")
+        return self._failure
