@@ -78,7 +78,7 @@ func itemLine(i importer.Item) string {
 func statuses(counts map[importer.Status]int) string {
 	text, sep := "", ": "
 	for _, s := range []importer.Status{
-		importer.Imported, importer.WouldImport, importer.Declared, importer.WouldDecl, importer.There, importer.Skipped, importer.Failed,
+		importer.Imported, importer.WouldImport, importer.Declared, importer.WouldDecl, importer.Linked, importer.WouldLink, importer.There, importer.Skipped, importer.Failed,
 	} {
 		if counts[s] > 0 {
 			text += fmt.Sprintf("%s%d %s", sep, counts[s], s)

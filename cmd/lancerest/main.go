@@ -18,6 +18,7 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" help:"Serve the catalog."`
 	Check       checkCommand       `cmd:"" help:"Compare the catalog with storage, and mend what can be mended."`
 	Import      importCommand      `cmd:"" help:"Take in datasets and directory catalogs that lie in storage already."`
+	ExportDir   exportDirCommand   `cmd:"" help:"Make a directory list the tables, as Lance libraries list one without a catalog."`
 	Export      exportCommand      `cmd:"" help:"Write the whole state to the standard output, as lines of JSON."`
 	ImportState importStateCommand `cmd:"" help:"Fill an empty state from the standard input, with what export wrote."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`

@@ -287,3 +287,63 @@ def test_killed_in_the_middle(importing: Import, tmp_path: Path) -> None:
     assert sorted(listed) == sorted(f"t{i}" for i in range(count))
     assert all(ids(lance.dataset(namespace_client=client, table_id=[f"t{i}"])) == [i] for i in range(0, count, 37))
     assert server.stop() == 0
+
+
+def test_export_and_import_again(importing: Import, binary: Path, tmp_path: Path) -> None:
+    """A namespace written as a directory is what libraries open, and imported again it is the same namespace."""
+    server = importing.serve()
+    client = connect("rest", {"uri": server.url})
+    client.create_namespace(CreateNamespaceRequest(id=["a"]))
+    for table in (["one"], ["two"], ["strange name"], ["a", "three"]):
+        lance.write_dataset(rows(0, 4), namespace_client=client, table_id=table)
+        lance.write_dataset(rows(4, 4), mode="append", namespace_client=client, table_id=table)
+    client.declare_table(DeclareTableRequest(id=["later"]))
+    target = tmp_path / "listing"
+    dry = importing.run("export-dir", target, "--dry-run")
+    assert dry[-1] == "found 5: 2 would link, 3 skipped"
+    assert not target.exists()
+    told = importing.run("export-dir", target)
+    assert told[-1] == "found 5: 2 linked, 3 skipped"
+    left_out = {line.split(" at ")[0]: line for line in told if line.startswith("skipped")}
+    assert "--from" in left_out["skipped: a/three"]
+    assert "declared" in left_out["skipped: later"]
+    assert "letters" in left_out["skipped: strange name"]
+    assert importing.run("export-dir", target, "--uri", server.url)[-1] == "found 5: 2 already there, 3 skipped"
+    assert importing.run("export-dir", tmp_path / "a", "--from", "a")[-1] == "found 5: 1 linked, 4 skipped"
+    (target / "two.lance").unlink()
+    (target / "two.lance").mkdir()
+    assert "something else" in "".join(importing.run("export-dir", target, "--quiet"))
+    (target / "two.lance").rmdir()
+    assert importing.run("export-dir", target)[-1] == "found 5: 1 linked, 1 already there, 3 skipped"
+
+    database = lancedb.connect(target)
+    assert sorted(database.list_tables().tables) == ["one", "two"]
+    assert database.open_table("one").count_rows() == 8
+    directory = connect("dir", {"root": str(target)})
+    assert sorted(directory.list_tables(ListTablesRequest(id=[])).tables) == ["one", "two"]
+    lance.write_dataset(rows(8, 4), str(target / "one.lance"), mode="append")
+    assert ids(lance.dataset(namespace_client=client, table_id=["one"])) == list(range(12)), "it is one table"
+
+    again = Import(binary, tmp_path / "again")
+    tables = importing.data / "tables"
+    assert again.take(target, "--allow", tables)[-1] == "found 2: 2 imported"
+    other = again.serve("--allow", tables)
+    theirs = connect("rest", {"uri": other.url})
+    for name in ("one", "two"):
+        here, there = (c.describe_table(DescribeTableRequest(id=[name])) for c in (client, theirs))
+        assert here.location == there.location
+        assert [v.version for v in client.list_table_versions(ListTableVersionsRequest(id=[name])).versions] == [
+            v.version for v in theirs.list_table_versions(ListTableVersionsRequest(id=[name])).versions
+        ]
+    assert other.stop() == 0
+    assert again.run("export-dir", target)[-1] == "found 2: 2 already there"
+    assert server.stop() == 0
+
+
+def test_export_of_imported_directory(importing: Import, tmp_path: Path) -> None:
+    """A directory that was imported is its own listing."""
+    lance.write_dataset(rows(0, 2), str(tmp_path / "lake" / "t.lance"))
+    importing.take(tmp_path / "lake", "--allow", tmp_path / "lake")
+    assert importing.run("export-dir", tmp_path / "lake")[-1] == "found 1: 1 already there"
+    assert "inside the table" in "".join(importing.run("export-dir", tmp_path / "lake" / "t.lance" / "x"))
+    assert "object store has no links" in "".join(importing.run("export-dir", "s3://bucket/prefix"))
