@@ -116,6 +116,11 @@ func (s *Store) DeleteTree(ctx context.Context, prefix string) (int, error) {
 	return s.inner.DeleteTree(ctx, prefix)
 }
 
+// Folders implements objstore.Folders in the inner store's own way.
+func (s *Store) Folders(ctx context.Context, prefix string) ([]string, error) {
+	return objstore.FoldersOf(ctx, s.inner, prefix)
+}
+
 // by runs a call when no other one on the same name is under way, or returns the context's error if that ends before.
 func (s *Store) by(ctx context.Context, key string, call func() error) error {
 	for {
