@@ -33,9 +33,13 @@ const (
 // Settings are how the bucket is reached, after everything was looked up. Clients of the same tables need the same.
 type Settings struct {
 	Endpoint string // URL of the service; "" for Google's own
-	// Credentials are the operator's own; nil where none are sent.
+	// Credentials are the operator's own, for tokens that are handed on: one with less than half an hour to live is renewed first, where its provider
+	// makes another. nil where none are sent.
 	Credentials *auth.Credentials
 }
+
+// freshness is how long a token that is handed on lives at least, where that can be had.
+const freshness = 30 * time.Minute
 
 // Settings returns how the store reaches its bucket.
 func (s *Store) Settings() Settings { return s.settings }
@@ -52,9 +56,10 @@ func (o Options) endpoint() string {
 	return strings.TrimSuffix(endpoint, "/")
 }
 
-// credentials are those to send; nil for none.
-func (o Options) credentials() (*auth.Credentials, error) {
-	detect := &credentials.DetectOptions{Scopes: []string{scope}}
+// credentials are those to send; nil for none. Their tokens live for least when they are given; 0 leaves that to the library, which renews
+// a token in the background shortly before its end.
+func (o Options) credentials(least time.Duration) (*auth.Credentials, error) {
+	detect := &credentials.DetectOptions{Scopes: []string{scope}, EarlyTokenRefresh: least, DisableAsyncRefresh: least > 0}
 	switch {
 	case o.Token != "":
 		return auth.NewCredentials(&auth.CredentialsOptions{TokenProvider: token(o.Token)}), nil

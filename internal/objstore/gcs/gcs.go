@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"cloud.google.com/go/auth"
 	"cloud.google.com/go/storage"
 	"github.com/googleapis/gax-go/v2"
 
@@ -40,9 +41,10 @@ type Options struct {
 }
 
 // Requests that failed for a reason that may pass are sent again, after pauses whose lengths are drawn at random up to bounds that double from
-// the first to the longest. A store that throttles, or is away for a moment, is through it within tries.
+// the first to the longest. The pauses of tries are some seconds together: objects of one name may change once a second, and the service throttles
+// whoever is faster.
 const (
-	tries        = 6
+	tries        = 8
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 )
@@ -65,15 +67,19 @@ func New(ctx context.Context, o Options) (*Store, error) {
 	if o.Bucket == "" || strings.Contains(o.Bucket, "/") {
 		return nil, fmt.Errorf("bucket %q of Google Cloud Storage: give the name alone, such as \"my-bucket\"", o.Bucket)
 	}
-	credentials, err := o.credentials()
+	var fresh *auth.Credentials
+	own, err := o.credentials(0)
+	if err == nil {
+		fresh, err = o.credentials(freshness)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("bucket %q of Google Cloud Storage: %w", o.Bucket, err)
 	}
-	client, err := o.client(ctx, credentials)
+	client, err := o.client(ctx, own)
 	if err != nil {
 		return nil, fmt.Errorf("bucket %q of Google Cloud Storage: %w", o.Bucket, err)
 	}
-	s := &Store{client: client, name: o.Bucket, pageSize: o.PageSize, settings: Settings{Endpoint: o.endpoint(), Credentials: credentials}}
+	s := &Store{client: client, name: o.Bucket, pageSize: o.PageSize, settings: Settings{Endpoint: o.endpoint(), Credentials: fresh}}
 	s.pause(firstPause, longestPause)
 	return s, nil
 }

@@ -74,8 +74,11 @@ func (s *Store) put(ctx context.Context, key string, data []byte, condition stor
 		if failed > 0 && status(err) == http.StatusPreconditionFailed {
 			return s.own(ctx, key, id, err)
 		}
-		if !again(err) || gax.Sleep(ctx, pauses.Pause()) != nil {
+		if !again(err) {
 			return objstore.Info{}, err
+		}
+		if ended := gax.Sleep(ctx, pauses.Pause()); ended != nil {
+			return objstore.Info{}, fmt.Errorf("%w, after: %w", ended, err)
 		}
 	}
 }
