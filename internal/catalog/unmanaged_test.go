@@ -140,7 +140,12 @@ func TestManagedAgain(t *testing.T) {
 	}
 	wantUnmanaged(t, s, "t")
 	s.lake.bypass(t, tb, 5)
-	s.listed(t, tb, 2, 3, 4, 5)
+	s.lake.remove(t, tb.final(3))
+	s.listed(t, tb, 2, 4, 5)
+	sum, err := s.Check(t.Context(), catalog.CheckOptions{Report: func(f catalog.Finding) { t.Errorf("a check finds %+v", f) }})
+	if err != nil || sum.Tables != 1 {
+		t.Errorf("a check = %+v, %v, want one table", sum, err)
+	}
 }
 
 // TestUnmanagedNamespace: what is made in a namespace is as that says, unless it says otherwise itself, and stays so wherever it is moved.
