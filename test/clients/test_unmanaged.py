@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+import urllib.request
 from datetime import timedelta
+from pathlib import Path
 
 import lance
 import lancedb
@@ -13,8 +16,10 @@ from lance_namespace import (
     DescribeTableRequest,
     ListTableTagsRequest,
     RegisterTableRequest,
+    TableExistsRequest,
 )
 
+from conftest import new_lake
 from lake import Lake, ids, rows
 from server import Server
 
@@ -100,3 +105,33 @@ def test_managed_again(lake: Lake) -> None:
     lake.write("t", rows(9, 3))
     assert lake.versions("t") == [1, 2, 3, 4, 5]
     assert ids(lake.open("t")) == list(range(1, 12))
+
+
+def test_past_the_catalog(binary: Path, tmp_path: Path) -> None:
+    """What a writer and a cleanup do past the catalog is known to it a moment later, and no version is offered that is gone."""
+    server = Server(binary, tmp_path / "data", "--reconcile", "20ms").start()
+    lake = new_lake(server)
+    for i in range(4):
+        lake.write("t", rows(i), mode="append" if i else "create")
+    past = lance.write_dataset(rows(4), lake.location("t"), mode="append")
+    past.cleanup_old_versions(older_than=timedelta(0))
+    kept = sorted(v["version"] for v in past.versions())
+    assert kept == [5]
+
+    def counted(name: str) -> int:
+        with urllib.request.urlopen(f"{server.url}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith(name + " "))
+
+    deadline = time.monotonic() + 60
+    while counted("lancerest_pruned_total") < 4 or counted("lancerest_adoptions_total") < 1:
+        assert time.monotonic() < deadline, "the catalog does not find out"
+        lake.client.table_exists(TableExistsRequest(id=lake.id("t")))
+    assert lake.versions("t") == kept
+    for version in range(1, 5):
+        status, answer = lake.post(f"/v1/table/{lake.namespace}$t/version/describe", {"version": version})
+        assert (status, answer["code"]) == (404, 11)
+    lake.write("t", rows(5))
+    assert ids(lake.open("t")) == list(range(6))
+    assert counted("lancerest_reconcile_errors_total") == 0
+    assert server.stop() == 0
