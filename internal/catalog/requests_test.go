@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -169,4 +170,25 @@ func TestListingOfOldNames(t *testing.T) {
 	s.lake.remove(t, tb.dir+"/_versions/10.manifest")
 	s.lake.remove(t, tb.final(3))
 	s.listed(t, tb, 1, 2, 4, 5, 6, 7, 8, 9, 11, 12)
+}
+
+// TestCheckListsAndLooksAtNothingElse: a check of what is in order costs listings, and no look at each version.
+func TestCheckListsAndLooksAtNothingElse(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, distant)
+	s.fill(t, s.declare(t, "t"), 1, 30)
+	before := len(s.objects.Calls())
+	sum, err := s.Check(context.Background(), catalog.CheckOptions{StagedAge: time.Hour, Report: func(f catalog.Finding) { t.Errorf("found %+v", f) }})
+	if err != nil || sum.Versions != 30 {
+		t.Fatalf("%+v, %v", sum, err)
+	}
+	heads := 0
+	for _, call := range s.objects.Calls()[before:] {
+		if call.Op == objtest.OpHead || call.Op == objtest.OpGet {
+			heads++
+		}
+	}
+	if heads > 3 {
+		t.Errorf("%d objects were looked at, want the root's marker and little else", heads)
+	}
 }
