@@ -178,7 +178,7 @@ func TestCheckListsAndLooksAtNothingElse(t *testing.T) {
 	s := newServer(t, distant)
 	s.fill(t, s.declare(t, "t"), 1, 30)
 	before := len(s.objects.Calls())
-	sum, err := s.Check(context.Background(), catalog.CheckOptions{StagedAge: time.Hour, Report: func(f catalog.Finding) { t.Errorf("found %+v", f) }})
+	sum, err := s.Check(context.Background(), catalog.CheckOptions{StagedAge: 100 * 365 * 24 * time.Hour, Report: func(f catalog.Finding) { t.Errorf("found %+v", f) }})
 	if err != nil || sum.Versions != 30 {
 		t.Fatalf("%+v, %v", sum, err)
 	}
