@@ -7,6 +7,9 @@ type AlterTableAddColumnsRequest struct {
 	Target
 	NewColumns []AddColumnsEntry `json:"new_columns" required:"true"`
 	Branch     *string           `json:"branch,omitempty"`
+	// ArrowSchema is an Arrow IPC stream that is the whole body instead, as LanceDB's remote SDK sends it: columns of these names and
+	// types are added, with nulls in all rows.
+	ArrowSchema []byte `json:"-"`
 }
 
 // AddColumnsEntry is one new column with exactly one source of values: Expression is SQL that is evaluated once, Computed is SQL that a

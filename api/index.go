@@ -29,6 +29,19 @@ type CreateTableIndexRequest struct {
 	Stem            *bool   `json:"stem,omitempty"`
 	RemoveStopWords *bool   `json:"remove_stop_words,omitempty"`
 	ASCIIFolding    *bool   `json:"ascii_folding,omitempty"`
+
+	// The rest is LanceDB's: its spelling of DistanceType, and what else its full-text indices can be told.
+	MetricType       *string  `json:"metric_type,omitempty"`
+	BlockSize        *int64   `json:"block_size,omitempty"`
+	CustomStopWords  []string `json:"custom_stop_words,omitempty"`
+	MinNgramLength   *int64   `json:"min_ngram_length,omitempty"`
+	MaxNgramLength   *int64   `json:"max_ngram_length,omitempty"`
+	PrefixOnly       *bool    `json:"prefix_only,omitempty"`
+	LanceTokenizer   *string  `json:"lance_tokenizer,omitempty"`
+	IndexOperators   *bool    `json:"index_operators,omitempty"`
+	PreserveOriginal *bool    `json:"preserve_original,omitempty"`
+	SplitIdentifiers *bool    `json:"split_identifiers,omitempty"`
+	SplitOnNumerics  *bool    `json:"split_on_numerics,omitempty"`
 }
 
 // CreateTableIndexResponse has nothing to say beyond acceptance.

@@ -176,6 +176,32 @@ type MultiMatchQuery struct {
 	MatchQueries []MatchQuery `json:"match_queries" required:"true"`
 }
 
+// UnmarshalJSON reads the specification's object, and that of LanceDB's SDK: one text as query, the columns, and for each perhaps a boost.
+// It fails on anything else.
+func (q *MultiMatchQuery) UnmarshalJSON(data []byte) error {
+	var sdk struct {
+		MatchQueries []MatchQuery `json:"match_queries"`
+		Query        string       `json:"query"`
+		Columns      []string     `json:"columns"`
+		Boost        []float32    `json:"boost"`
+	}
+	if err := json.Unmarshal(data, &sdk); err != nil {
+		return err
+	}
+	if len(sdk.Boost) > 0 && len(sdk.Boost) != len(sdk.Columns) {
+		return fmt.Errorf("multi_match has %d columns and %d boosts: give one for each, or none", len(sdk.Columns), len(sdk.Boost))
+	}
+	q.MatchQueries = sdk.MatchQueries
+	for i, column := range sdk.Columns {
+		m := MatchQuery{Terms: sdk.Query, Column: &column}
+		if len(sdk.Boost) > 0 {
+			m.Boost = &sdk.Boost[i]
+		}
+		q.MatchQueries = append(q.MatchQueries, m)
+	}
+	return nil
+}
+
 // BooleanQuery joins queries. The three lists are required and may be empty.
 type BooleanQuery struct {
 	Must    []FtsQuery `json:"must" required:"true"`

@@ -9,6 +9,8 @@ import (
 	"github.com/lancerest/lancerest/api"
 )
 
+func ptr[T any](v T) *T { return &v }
+
 func TestQueryTakesBothClients(t *testing.T) {
 	t.Parallel()
 	single := api.QueryVector{SingleVector: []float32{1, 2}}
@@ -43,6 +45,12 @@ func TestQueryTakesBothClients(t *testing.T) {
 		"text bare":      {`{"full_text_query":{"columns":[],"query":"w"}}`, api.QueryTableRequest{FullTextQuery: text}},
 		"text tree":      {`{"full_text_query":{"structured_query":{"query":{"match":{"terms":"w"}}}}}`, api.QueryTableRequest{FullTextQuery: tree}},
 		"text bare tree": {`{"full_text_query":{"query":{"match":{"terms":"w"}}}}`, api.QueryTableRequest{FullTextQuery: tree}},
+		"text of LanceDB for several columns": {
+			`{"full_text_query":{"query":{"multi_match":{"query":"w","columns":["a","b"],"boost":[1,2]}}}}`,
+			api.QueryTableRequest{FullTextQuery: &api.FullTextQuery{StructuredQuery: &api.StructuredFtsQuery{Query: api.FtsQuery{MultiMatch: &api.MultiMatchQuery{
+				MatchQueries: []api.MatchQuery{{Terms: "w", Column: ptr("a"), Boost: ptr(float32(1))}, {Terms: "w", Column: ptr("b"), Boost: ptr(float32(2))}},
+			}}}}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,6 +70,7 @@ func TestQueryRefuses(t *testing.T) {
 	for _, body := range []string{
 		`{"vector":"[1,2]"}`, `{"vector":7}`, `{"vector":["a"]}`, `{"vector":[[1],2]}`, `{"columns":"a"}`, `{"columns":[1]}`,
 		`{"columns":{"x":1}}`, `{"full_text_query":"w"}`, `{"full_text_query":[]}`, `{"k":"3"}`, `{"k":1.5}`, `{"k":9223372036854775808}`,
+		`{"full_text_query":{"query":{"multi_match":{"query":"w","columns":["a","b"],"boost":[1]}}}}`,
 	} {
 		if err := json.Unmarshal([]byte(body), new(api.QueryTableRequest)); err == nil {
 			t.Errorf("%s was taken, want an error", body)

@@ -34,6 +34,17 @@ func extras() map[string]string {
 		"UpdateTableResponse.rows_updated":          "LanceDB's spelling of updated_rows (client contract, fact 103)",
 		"DeleteFromTableResponse.num_deleted_rows":  "read by LanceDB (client contract, fact 103)",
 		"MergeInsertIntoTableResponse.num_attempts": "read by LanceDB (client contract, fact 103)",
+		"CreateTableIndexRequest.metric_type":       "LanceDB's spelling of distance_type",
+		"CreateTableIndexRequest.block_size":        "sent by LanceDB's remote SDK with full-text indices",
+		"CreateTableIndexRequest.custom_stop_words": "sent by LanceDB's remote SDK with full-text indices",
+		"CreateTableIndexRequest.min_ngram_length":  "sent by LanceDB's remote SDK with full-text indices",
+		"CreateTableIndexRequest.max_ngram_length":  "sent by LanceDB's remote SDK with full-text indices",
+		"CreateTableIndexRequest.prefix_only":       "sent by LanceDB's remote SDK with full-text indices",
+		"CreateTableIndexRequest.lance_tokenizer":   "sent by LanceDB's remote SDK with full-text indices",
+		"CreateTableIndexRequest.index_operators":   "sent by LanceDB's remote SDK with full-text indices",
+		"CreateTableIndexRequest.preserve_original": "sent by LanceDB's remote SDK with full-text indices",
+		"CreateTableIndexRequest.split_identifiers": "sent by LanceDB's remote SDK with full-text indices",
+		"CreateTableIndexRequest.split_on_numerics": "sent by LanceDB's remote SDK with full-text indices",
 	}
 }
 

@@ -31,8 +31,8 @@ func TestConfigurationDocument(t *testing.T) {
 Flags win over environment variables, those over the configuration file (at the end), and that over defaults. Written by
 ` + "`go generate ./cmd/lancerest`" + ` from the structs that are read; a test holds it to them.
 `)
-	for _, command := range parser.Model.Children {
-		fmt.Fprintf(&text, "\n## `lancerest %s`\n\n%s\n", command.Name, command.Help)
+	for _, command := range parser.Model.Leaves(true) {
+		fmt.Fprintf(&text, "\n## `lancerest %s`\n\n%s\n", command.Path(), command.Help)
 		if len(command.Flags) > 0 {
 			text.WriteString("\n| Flag | Environment | Default | Says |\n|---|---|---|---|\n")
 		}

@@ -21,6 +21,7 @@ type commands struct {
 	ExportDir   exportDirCommand   `cmd:"" help:"Make a directory list the tables, as Lance libraries list one without a catalog."`
 	Export      exportCommand      `cmd:"" help:"Write the whole state to the standard output, as lines of JSON."`
 	ImportState importStateCommand `cmd:"" help:"Fill an empty state from the standard input, with what export wrote."`
+	Engine      engineCommand      `cmd:"" help:"Prepare the engine, which performs the operations on data."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 }
 

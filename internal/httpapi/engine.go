@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 
 	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/engine"
 )
 
 // engineHeader carries Options.EngineToken.
@@ -19,18 +21,45 @@ func (h *Handler) fromEngine(r *http.Request) bool {
 	return h.opts.EngineToken != "" && subtle.ConstantTimeCompare([]byte(given), []byte(h.opts.EngineToken)) == 1
 }
 
-// asCloud gives an error the status by which LanceDB's remote SDK knows it: it reads no codes. There a table that exists already is 400 with
-// these words in its text, and 404 means that the table is missing, whatever else is (client contract, fact 93).
-func asCloud(d dialect, err error) error {
+// cloudVersionHeader says to LanceDB's remote SDK what a server can do. From cloudVersion on it sends several vectors in one query and
+// full-text queries as trees; without the header it sends the mere words of those. From 0.4.0 on it would write in parts, by operations that the
+// specification does not have (client contract, fact 90).
+const (
+	cloudVersionHeader = "Phalanx-Version"
+	cloudVersion       = "0.3.0"
+)
+
+// greet tells LanceDB's remote SDK what there is.
+func (h *Handler) greet(w http.ResponseWriter, d dialect) {
+	if _, none := h.opts.Engine.(engine.None); d.cloud && !none {
+		w.Header().Set(cloudVersionHeader, cloudVersion)
+	}
+}
+
+// asCloud gives an error of the engine the status by which LanceDB's remote SDK knows it: it reads no codes. A table that exists already is
+// 400 with these words in the text; 404 means that the table, or the index, is missing, so that nothing else may be 404; and 409 is sent again,
+// which helps only after a conflict (client contract, facts 93 and 95).
+func (r *row) asCloud(d dialect, err error) error {
 	var e *api.Error
-	if !d.cloud || !errors.As(err, &e) {
+	if !d.cloud || !r.engine || !errors.As(err, &e) {
 		return err
 	}
 	switch e.Code {
-	case api.CodeTableAlreadyExists, api.CodeTableColumnNotFound:
+	case api.CodeTableAlreadyExists, api.CodeTableColumnNotFound, api.CodeTableVersionNotFound, api.CodeTableBranchNotFound, api.CodeTableIndexAlreadyExists,
+		api.CodeInvalidTableState:
 		return &edgeError{shown: e, status: http.StatusBadRequest}
 	}
 	return err
+}
+
+// bindArrowSchema takes a body that is an Arrow stream where the operation has JSON, if it may be one, and reports whether it was.
+func bindArrowSchema(r *http.Request, body []byte, request reflect.Value) bool {
+	columns, ok := request.Interface().(*api.AlterTableAddColumnsRequest)
+	if !ok || r.Header.Get("Content-Type") != api.ArrowStreamType {
+		return false
+	}
+	columns.ArrowSchema = body
+	return true
 }
 
 // sendRows writes rows as they come. Once that has begun an error can only be shown by breaking off.

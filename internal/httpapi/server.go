@@ -279,6 +279,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *answer) {
 // perform binds, calls and encodes one operation.
 func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *answer) error {
 	d := dialectOf(r)
+	h.greet(w, d)
 	ctx, cancel := h.opts.Limits.begin(r, m.row.op)
 	defer cancel()
 	ctx = store.WithOperation(ctx, m.row.op.Name)
@@ -352,7 +353,7 @@ func (h *Handler) call(ctx context.Context, r *http.Request, q called, a *answer
 	}
 	response, err := perform(ctx)
 	if err != nil {
-		return asCloud(d, err)
+		return m.row.asCloud(d, err)
 	}
 	if rows, ok := response.(*api.QueryTableResponse); ok {
 		return sendRows(q.writer, rows, a)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from lance_namespace import CreateNamespaceRequest
 
+import engine
 from lake import Lake
 from server import Server, build
 
@@ -25,6 +26,15 @@ def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that all tests of this process share. It must still be there, and end well, after the last one."""
     running = Server(binary, tmp_path_factory.mktemp("data")).start()
+    yield running
+    code = running.stop()
+    assert code == 0, f"the server ended with {code}:\n{running.log}"
+
+
+@pytest.fixture(scope="session")
+def engine_server(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with an engine of two workers, for all tests of this process that need one."""
+    running = engine.serve(binary, tmp_path_factory.mktemp("data"), "--engine-workers", "2")
     yield running
     code = running.stop()
     assert code == 0, f"the server ended with {code}:\n{running.log}"

@@ -105,6 +105,9 @@ func arguments(request any) (map[string]any, error) {
 			args[name] = field.Interface()
 		}
 	}
+	if r, ok := request.(*api.AlterTableAddColumnsRequest); ok && r.ArrowSchema != nil {
+		args["arrow_schema"] = r.ArrowSchema
+	}
 	for _, who := range []string{"id", "identity", "context"} {
 		delete(args, who)
 	}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
+
+import lance
+import pyarrow as pa
 
 from ..errors import INVALID, SCHEMA, UNSUPPORTED, RefusedError
 from ..request import Request
@@ -12,6 +16,8 @@ from . import paths, types
 def add(request: Request) -> dict[str, Any]:
     """AlterTableAddColumns: columns that are computed from the others by SQL, once."""
     dataset = request.changeable()
+    if request.get("arrow_schema") is not None:
+        return _add_empty(request, dataset)
     new: dict[str, str] = {}
     for entry in request.get("new_columns", []):
         name = entry["name"]
@@ -29,6 +35,19 @@ def add(request: Request) -> dict[str, Any]:
     if not new:
         raise RefusedError(INVALID, "new_columns is empty: give at least one column")
     dataset.add_columns(new)
+    return {"version": request.changed(dataset)}
+
+
+def _add_empty(request: Request, dataset: lance.LanceDataset) -> dict[str, Any]:
+    """Add columns of nulls, as a stream's schema says."""
+    try:
+        schema = pa.ipc.read_schema(pa.BufferReader(base64.b64decode(request.get("arrow_schema"))))
+    except (pa.ArrowInvalid, OSError) as err:
+        raise RefusedError(INVALID, f"the body is not an Arrow IPC stream: {err}") from err
+    for field in schema:
+        if field.name in dataset.schema.names:
+            raise RefusedError(SCHEMA, f"column {field.name!r} exists already")
+    dataset.add_columns(schema)
     return {"version": request.changed(dataset)}
 
 

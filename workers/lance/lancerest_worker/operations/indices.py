@@ -44,6 +44,15 @@ _TEXT = (
     "stem",
     "remove_stop_words",
     "ascii_folding",
+    "block_size",
+    "custom_stop_words",
+    "min_ngram_length",
+    "max_ngram_length",
+    "prefix_only",
+    "index_operators",
+    "preserve_original",
+    "split_identifiers",
+    "split_on_numerics",
 )
 # Names of the system's own indices begin so.
 _SYSTEM = "__lance"
@@ -87,6 +96,8 @@ def _prepare(request: Request) -> tuple[lance.LanceDataset, str, pa.Field]:
 
 def _scalar(request: Request, kind: str) -> dict[str, Any]:
     dataset, column, _ = _prepare(request)
+    if kind == "INVERTED" and request.get("lance_tokenizer") is not None:
+        raise RefusedError(UNSUPPORTED, "lance_tokenizer is not taken: base_tokenizer says how texts are split")
     options = {name: request.get(name) for name in _TEXT if request.get(name) is not None} if kind == "INVERTED" else {}
     index_type: Any = kind
     dataset.create_scalar_index(column, index_type, name=request.get("name"), replace=True, **options)
@@ -107,7 +118,12 @@ def _vector(request: Request, kind: str) -> dict[str, Any]:
     if kind.endswith("PQ"):
         options["num_sub_vectors"] = request.get("num_sub_vectors") or _sub_vectors(_dimension(field.type))
     dataset.create_index(
-        column, kind, name=request.get("name"), metric=metric(request.get("distance_type", "l2")), replace=True, **options
+        column,
+        kind,
+        name=request.get("name"),
+        metric=metric(request.get("distance_type", request.get("metric_type", "l2"))),
+        replace=True,
+        **options,
     )
     request.changed(dataset)
     return {}

@@ -59,7 +59,7 @@ def _scanner(dataset: lance.LanceDataset, asked: dict[str, Any]) -> lance.LanceS
             options["limit"] = min(k, _rows(dataset))
     else:
         if searched:
-            options["full_text_query"] = text.search(searched)
+            options["full_text_query"] = text.Search(dataset).query(searched)
             # Results come by score and have no order beyond the limit, so that Lance wants one.
             k = k or _DEFAULT_K
         if 0 < k < _UNLIMITED:
