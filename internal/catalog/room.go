@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 
@@ -60,10 +61,10 @@ func (c *Catalog) read(ctx context.Context, p place, key string, about int64) (h
 	}
 }
 
-// keeper is what one commit keeps in memory between its look and its put.
+// keeper is what one commit keeps in memory between its look and its put. Its works are prepared at the same time.
 type keeper struct {
 	room *room
-	n    int64
+	n    atomic.Int64
 }
 
 // keep reports whether there is room for so many bytes more, and takes it.
@@ -71,11 +72,8 @@ func (k *keeper) keep(n int64) bool {
 	if !k.room.kept.TryAcquire(n) {
 		return false
 	}
-	k.n += n
+	k.n.Add(n)
 	return true
 }
 
-func (k *keeper) free() {
-	k.room.kept.Release(k.n)
-	k.n = 0
-}
+func (k *keeper) free() { k.room.kept.Release(k.n.Swap(0)) }
