@@ -289,29 +289,38 @@ func (k *checker) chain(ctx context.Context, cp chainPlace) error {
 		if err != nil {
 			return err
 		}
-		for _, row := range rows {
-			after = row.Number
-			if row.State == lance.VersionPending {
-				needed[row.Staged] = true
-				delete(there.final, row.Number)
-				continue
-			}
-			k.sum.Versions++
-			if !there.shows(cp, row) {
-				if err := k.row(ctx, cp, row, head); err != nil {
-					return err
-				}
-			}
-			delete(there.final, row.Number)
+		if err := k.rows(ctx, cp, rows, head, there, needed); err != nil {
+			return err
 		}
 		if len(rows) < checkPage {
 			break
 		}
+		after = rows[len(rows)-1].Number
 	}
 	if err := k.foreign(ctx, cp, there, head); err != nil {
 		return err
 	}
 	return k.leftovers(ctx, cp, there, needed)
+}
+
+// rows compares a page of a chain's rows with what was listed, from which it takes them. Staged manifests of what is pending are needed.
+func (k *checker) rows(ctx context.Context, cp chainPlace, rows []lance.Version, head lance.Version, there listed, needed map[string]bool) error {
+	for _, row := range rows {
+		shown := there.shows(cp, row)
+		delete(there.final, row.Number)
+		if row.State == lance.VersionPending {
+			needed[row.Staged] = true
+			continue
+		}
+		k.sum.Versions++
+		if shown {
+			continue
+		}
+		if err := k.row(ctx, cp, row, head); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deletedBranch finds rows of a branch that a client deleted in storage.
