@@ -6,15 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import lancedb.query
 import numpy as np
 import pyarrow as pa
 import pytest
-from lancedb.query import BooleanQuery, BoostQuery, FullTextOperator, MatchQuery, MultiMatchQuery, Occur, PhraseQuery
 
 from engine import DIMENSION, Pair, sample
 from server import Server
 
 Ask = Callable[[Any], Any]
+
+# The fields of these classes have defaults that their types do not show.
+fts: Any = lancedb.query
+
+RIVER = fts.MatchQuery("river", "text")
+STONE = fts.MatchQuery("stone", "text")
 
 NEAR = [0.5] * DIMENSION
 FAR = [0.0, 1.0] * (DIMENSION // 2)
@@ -100,19 +106,15 @@ TEXTS: dict[str, Ask] = {
     "postfilter": lambda t: t.search("river", query_type="fts").where("id < 50", prefilter=False).limit(30).to_list(),
     "columns": lambda t: t.search("river", query_type="fts").select(["id"]).limit(5).to_list(),
     "no hit": lambda t: t.search("ocean", query_type="fts").limit(5).to_list(),
-    "match": lambda t: t.search(MatchQuery("winter", "text", boost=2.0)).limit(5).to_list(),
-    "misspelt": lambda t: t.search(MatchQuery("wintr", "text", fuzziness=1)).limit(5).to_list(),
-    "all words": lambda t: t.search(MatchQuery("river light", "text", operator=FullTextOperator.AND)).limit(100).to_list(),
-    "phrase": lambda t: t.search(PhraseQuery("river and river", "text")).limit(100).to_list(),
-    "boost": lambda t: (
-        t.search(BoostQuery(MatchQuery("river", "text"), MatchQuery("stone", "text"), negative_boost=0.2)).limit(200).to_list()
+    "match": lambda t: t.search(fts.MatchQuery("winter", "text", boost=2.0)).limit(5).to_list(),
+    "misspelt": lambda t: t.search(fts.MatchQuery("wintr", "text", fuzziness=1)).limit(5).to_list(),
+    "all words": lambda t: (
+        t.search(fts.MatchQuery("river light", "text", operator=fts.FullTextOperator.AND)).limit(100).to_list()
     ),
-    "several columns": lambda t: t.search(MultiMatchQuery("river", ["text"])).limit(5).to_list(),
-    "boolean": lambda t: (
-        t.search(BooleanQuery([(Occur.MUST, MatchQuery("river", "text")), (Occur.MUST_NOT, MatchQuery("stone", "text"))]))
-        .limit(200)
-        .to_list()
-    ),
+    "phrase": lambda t: t.search(fts.PhraseQuery("river and river", "text")).limit(100).to_list(),
+    "boost": lambda t: t.search(fts.BoostQuery(RIVER, STONE, negative_boost=0.2)).limit(200).to_list(),
+    "several columns": lambda t: t.search(fts.MultiMatchQuery("river", ["text"])).limit(5).to_list(),
+    "boolean": lambda t: t.search(fts.BooleanQuery([(fts.Occur.MUST, RIVER), (fts.Occur.MUST_NOT, STONE)])).limit(200).to_list(),
 }
 
 
