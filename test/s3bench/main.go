@@ -1,5 +1,5 @@
 // Command s3bench measures commits of tables on S3: a server of this tree on a throw-away S3 server of this machine, and, in turns with its
-// commits, the requests of storage that a commit is made of, sent one after another. Both are measured again with a delay before every request
+// commits, the requests of storage that a commit is made of, sent one after another. All is measured again with delays before every request
 // of storage, as from a machine that is some way from its object store. docs/performance.md holds one run.
 //
 //	go run ./test/s3bench
@@ -32,7 +32,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 100, "how often everything takes its turn; medians are reported")
 	flag.IntVar(&o.tables, "tables", 50, "tables in the large batch")
-	flag.DurationVar(&o.delay, "delay", 10*time.Millisecond, "delay before each request of storage in the second half")
+	flag.DurationVar(&o.delay, "delay", 10*time.Millisecond, "delay before each request of storage in the second part; three times as long in the third")
 	flag.BoolVar(&o.update, "update", false, "write the result into docs/performance.md")
 	flag.Parse()
 	if err := run(ctx, o); err != nil {
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// run measures both halves. Everything that it starts and writes is gone when it returns.
+// run measures all parts. Everything that it starts and writes is gone when it returns.
 func run(ctx context.Context, o options) (err error) {
 	if o.rounds < 1 || o.tables < 2 {
 		return errors.New("-rounds must be at least 1, and -tables at least 2")
@@ -61,12 +61,12 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	r := &result{options: o, begun: time.Now()}
-	for _, delay := range []time.Duration{0, o.delay} {
-		h, err := half(ctx, o, site{storage: storage, binary: binary, dir: fmt.Sprintf("%s/%s", dir, delay), delay: delay})
+	for _, delay := range []time.Duration{0, o.delay, 3 * o.delay} {
+		m, err := measure(ctx, o, site{storage: storage, binary: binary, dir: fmt.Sprintf("%s/%s", dir, delay), delay: delay})
 		if err != nil {
 			return err
 		}
-		r.halves = append(r.halves, h)
+		r.parts = append(r.parts, m)
 	}
 	fmt.Print(r.markdown())
 	if o.update {

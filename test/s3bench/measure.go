@@ -26,15 +26,15 @@ func (t times) at(share float64) time.Duration {
 	return sorted[int(share*float64(len(sorted)-1))]
 }
 
-// measured is one half of the result.
+// measured is one part of the result.
 type measured struct {
 	delay                          time.Duration
 	requests, create, one, several times
 	flood                          times // the requests of the large batch, sent by nobody but this program
 }
 
-// half opens a site and measures everything on it, in turns.
-func half(ctx context.Context, o options, s site) (measured, error) {
+// measure opens a site and measures everything on it, in turns: what is small first, because what is large has an aftermath.
+func measure(ctx context.Context, o options, s site) (measured, error) {
 	m := measured{delay: s.delay}
 	if err := s.open(ctx); err != nil {
 		return m, err
@@ -51,15 +51,23 @@ func half(ctx context.Context, o options, s site) (measured, error) {
 		}
 	}
 	for range o.rounds {
-		if err := s.round(ctx, &m, single, tables); err != nil {
+		if err := s.small(ctx, &m, single); err != nil {
+			return m, err
+		}
+	}
+	for range o.rounds {
+		if err := s.batch(ctx, &m.several, tables); err != nil {
+			return m, err
+		}
+		if err := s.flood(ctx, &m, tables); err != nil {
 			return m, err
 		}
 	}
 	return m, nil
 }
 
-// round measures everything once.
-func (s *site) round(ctx context.Context, m *measured, single *table, tables []*table) error {
+// small measures once what is about one table.
+func (s *site) small(ctx context.Context, m *measured, single *table) error {
 	staged, err := s.stage(ctx, single)
 	if err != nil {
 		return err
@@ -75,13 +83,7 @@ func (s *site) round(ctx context.Context, m *measured, single *table, tables []*
 	if err != nil {
 		return err
 	}
-	if err := s.batch(ctx, &m.one, []*table{single}); err != nil {
-		return err
-	}
-	if err := s.batch(ctx, &m.several, tables); err != nil {
-		return err
-	}
-	return s.flood(ctx, m, tables)
+	return s.batch(ctx, &m.one, []*table{single})
 }
 
 // flood sends the requests of a batch as the server does: reads and looks together, then the puts.

@@ -13,7 +13,7 @@ import (
 type result struct {
 	options options
 	begun   time.Time
-	halves  []measured
+	parts   []measured
 }
 
 // The goals: a commit may take so much longer than its requests, and the large batch so many times as long as one of a single table.
@@ -27,7 +27,7 @@ func (r *result) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| delay before a request | three requests, one after another | `version/create` | longer by | goal | `batch-create` of 1 | of %d | ratio | goal | its %d requests alone |\n", r.options.tables, 3*r.options.tables)
 	b.WriteString("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
-	for _, h := range r.halves {
+	for _, h := range r.parts {
 		beyond := h.create.at(0.5) - h.requests.at(0.5)
 		ratio := float64(h.several.at(0.5)) / float64(h.one.at(0.5))
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %.1fx | %s | %s |\n", h.delay, shown(h.requests), shown(h.create), millis(beyond), goal{"≤ " + millis(goalBeyond), beyond <= goalBeyond},

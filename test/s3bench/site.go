@@ -23,7 +23,7 @@ import (
 	"github.com/lancerest/lancerest/internal/proctest"
 )
 
-// site is what one half is measured on.
+// site is what one part is measured on.
 type site struct {
 	storage *s3test.Server
 	binary  string
@@ -82,6 +82,8 @@ func (s *site) delayed() (endpoint string, end func() error, err error) {
 	}
 	proxy := &httputil.ReverseProxy{
 		Transport: &http.Transport{MaxIdleConnsPerHost: 256},
+		// Its own would print what is under way when the server ends.
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 		// The host stays: it is part of what is signed.
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = target.Scheme, target.Host, r.In.Host
