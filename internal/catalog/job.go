@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
 	"github.com/lancerest/lancerest/internal/store"
@@ -144,21 +146,26 @@ func (c *Catalog) deleteManifests(ctx context.Context, p manifestsPayload) error
 	if err != nil {
 		return err
 	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(manifestsAtOnce)
 	for _, v := range p.Versions {
-		names, err := c.referred(ctx, lance.Table{Location: p.Location}, p.Branch, [][2]lance.VersionNumber{{v.Number, v.Number}})
-		if err != nil {
-			return err
-		}
-		if len(names) > 0 {
-			err = c.restore(ctx, lance.Slot{Chain: lance.Chain{Table: p.Table, Branch: p.Branch}, Number: v.Number})
-		} else {
-			err = c.removeContent(ctx, at, at.final(p.Branch, v.Number, v.Scheme), v.Digest)
-		}
-		if err != nil {
-			return err
-		}
+		g.Go(func() error { return c.deleteManifest(ctx, at, p, v) })
 	}
-	return nil
+	return g.Wait()
+}
+
+// manifestsAtOnce is how many manifests one job removes at a time.
+const manifestsAtOnce = 16
+
+func (c *Catalog) deleteManifest(ctx context.Context, at place, p manifestsPayload, v deletedVersion) error {
+	names, err := c.referred(ctx, lance.Table{Location: p.Location}, p.Branch, [][2]lance.VersionNumber{{v.Number, v.Number}})
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		return c.restore(ctx, lance.Slot{Chain: lance.Chain{Table: p.Table, Branch: p.Branch}, Number: v.Number})
+	}
+	return c.removeContent(ctx, at, at.final(p.Branch, v.Number, v.Scheme), v.Digest)
 }
 
 // restore makes a deleted or pruned version a committed one again.
