@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"reflect"
 	"strconv"
 	"sync/atomic"
@@ -43,7 +44,7 @@ func (e *Engine) ask(ctx context.Context, op api.Operation, request any, at plac
 	}
 	var rows *rowStream
 	if r, ok := request.(interface{ AsArrowStream() *api.ArrowStream }); ok {
-		rows = &rowStream{from: r.AsArrowStream().Data}
+		rows = newRowStream(r.AsArrowStream().Data)
 		defer rows.cut()
 	}
 	leave, err := e.take(ctx)
@@ -138,6 +139,7 @@ func (m *member) post(ctx context.Context, operation string, text []byte, rows *
 	var body io.Reader = bytes.NewReader(text)
 	if rows != nil {
 		body = io.MultiReader(body, rows)
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: rows.travelOn})
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.base+operation, body)
 	if err != nil {
@@ -149,35 +151,6 @@ func (m *member) post(ctx context.Context, operation string, text []byte, rows *
 	}
 	return m.client.Do(req)
 }
-
-// rowStream is the rows of a caller on their way to a worker.
-type rowStream struct {
-	from   io.Reader
-	ended  atomic.Bool // it was read to its end
-	broken atomic.Bool // it broke off before
-	cutOff atomic.Bool
-}
-
-// errAnswered ends a stream that is not wanted any more.
-var errAnswered = errors.New("the worker has answered before it read all rows")
-
-// Read implements io.Reader.
-func (s *rowStream) Read(p []byte) (int, error) {
-	if s.cutOff.Load() {
-		return 0, errAnswered
-	}
-	n, err := s.from.Read(p)
-	switch {
-	case errors.Is(err, io.EOF):
-		s.ended.Store(true)
-	case err != nil:
-		s.broken.Store(true)
-	}
-	return n, err
-}
-
-// cut keeps anybody from reading on: what is left belongs to the caller of Do again.
-func (s *rowStream) cut() { s.cutOff.Store(true) }
 
 // lost says what it means that a worker gave no answer.
 func lost(ctx context.Context, operation string, rows *rowStream, err error) error {

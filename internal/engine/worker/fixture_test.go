@@ -34,6 +34,7 @@ type lake struct {
 	*worker.Engine
 	catalog *catalog.Catalog
 	log     *text
+	dir     string // where the workers' package is unpacked
 }
 
 // newLake starts an engine of one worker on an empty catalog; change says how it differs from the usual one.
@@ -44,7 +45,7 @@ func newLake(t *testing.T, change ...func(*worker.Options)) *lake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lake{log: &text{}}
+	l := &lake{log: &text{}, dir: env.Dir}
 	state, err := sqlstore.OpenSQLite(context.Background(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "catalog.db")})
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,11 @@ func newMember(network, address, secret string) *member {
 	dialer := &net.Dialer{Timeout: connectTime}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, network, address)
+			c, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &watchedConn{Conn: c, closed: make(chan struct{})}, nil
 		},
 		MaxIdleConnsPerHost: 64,
 		DisableCompression:  true,
