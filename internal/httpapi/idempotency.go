@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,12 +34,25 @@ const keyMax = 255
 type keyed struct {
 	key         string
 	fingerprint lance.Digest
+	// resent says that the key is no more than the id of a request that is sent again after some failures, of which conflicts are one: there
+	// trying again is right.
+	resent bool
 }
 
 // keyedRequest returns the key of a request that changes something, nil if it has none. Principals do not share keys.
-func keyedRequest(r *http.Request, op api.Operation, principal auth.Principal, body []byte) (*keyed, error) {
-	key := r.Header.Get(idempotencyHeader)
-	if key == "" || !mutates(op.Name) || op.Body == api.ArrowBody {
+//
+// LanceDB's remote SDK sends no key, but repeats requests after failures and timeouts with the same x-request-id, which is unique otherwise (client
+// contract, facts 95 and 96). For operations of the engine, whose effects add up, that id together with the request itself is a key.
+func keyedRequest(r *http.Request, q called, principal auth.Principal) (*keyed, error) {
+	op, key := q.row.op, r.Header.Get(idempotencyHeader)
+	if !mutates(op.Name) || op.Body == api.ArrowBody {
+		return nil, nil
+	}
+	resent := key == "" && q.dialect.cloud && q.row.engine
+	if resent {
+		key = r.Header.Get("x-request-id")
+	}
+	if key == "" {
 		return nil, nil
 	}
 	if len(key) > keyMax {
@@ -49,8 +63,12 @@ func keyedRequest(r *http.Request, op api.Operation, principal auth.Principal, b
 		hash.Write([]byte(part))
 		hash.Write([]byte{0})
 	}
-	hash.Write(body)
-	return &keyed{key: principal.Name + "\x1f" + key, fingerprint: lance.Digest(hash.Sum(nil))}, nil
+	hash.Write(q.body)
+	k := &keyed{key: principal.Name + "\x1f" + key, fingerprint: lance.Digest(hash.Sum(nil)), resent: resent}
+	if resent {
+		k.key += "\x1f" + hex.EncodeToString(k.fingerprint[:]) // another request with this id is none of ours
+	}
+	return k, nil
 }
 
 // performer is how one request is performed: perform makes the response, encode the status and the body that are kept, and finish the
@@ -88,7 +106,7 @@ func (h *Handler) performKeyed(ctx context.Context, k *keyed, a *answer, p perfo
 	if err != nil {
 		var shown api.Error
 		shown, status, _ = failure(err, a.request)
-		if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
+		if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || k.resent && status == http.StatusConflict {
 			return err
 		}
 		if body, _ = marshal(shown); body == nil {

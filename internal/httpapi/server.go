@@ -327,7 +327,10 @@ func (h *Handler) call(ctx context.Context, r *http.Request, q called, a *answer
 	ctx = auth.WithCredentials(ctx, given)
 	caller.Identity, caller.Context = nil, contextOf(r.Header, caller.Context)
 	ctx = withDialect(auth.WithPrincipal(ctx, principal), d)
-	perform := func(ctx context.Context) (any, error) { return m.row.call(ctx, request) }
+	perform := func(ctx context.Context) (any, error) {
+		response, err := m.row.call(ctx, request)
+		return response, m.row.asCloud(d, err)
+	}
 	encoded := func(response any) (int, []byte, error) {
 		if m.row.op.Returns == api.ReturnsNothing {
 			return m.row.op.Success, nil, nil
@@ -344,7 +347,7 @@ func (h *Handler) call(ctx context.Context, r *http.Request, q called, a *answer
 		a.status, a.body, err = encoded(response)
 		return err
 	}
-	k, err := keyedRequest(r, m.row.op, principal, q.body)
+	k, err := keyedRequest(r, q, principal)
 	if err != nil {
 		return err
 	}
@@ -353,7 +356,7 @@ func (h *Handler) call(ctx context.Context, r *http.Request, q called, a *answer
 	}
 	response, err := perform(ctx)
 	if err != nil {
-		return m.row.asCloud(d, err)
+		return err
 	}
 	if rows, ok := response.(*api.QueryTableResponse); ok {
 		return sendRows(q.writer, rows, a)
