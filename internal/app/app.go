@@ -206,6 +206,7 @@ func (a *App) open(ctx context.Context) error {
 		}
 	}
 	warnOfOwnKeys(a.config.Logger, a.roots)
+	ctx = store.WithOperation(ctx, "start")
 	state, err := openState(ctx, a.config)
 	if err != nil {
 		return err

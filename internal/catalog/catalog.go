@@ -89,7 +89,6 @@ type Catalog struct {
 	store    store.Store
 	secret   []byte
 	counters Counters
-	ids      idSource
 
 	running sync.WaitGroup // commits that outlive their callers (C11)
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/google/uuid"
-
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/auth"
 	"github.com/lancerest/lancerest/internal/lance"
@@ -176,7 +174,7 @@ func (c *Catalog) refused(e *api.Error) error {
 // newTransaction makes the record of a commit that is about to be reserved.
 func (c *Catalog) newTransaction(ctx context.Context, works []*work, given map[string]string) *lance.Transaction {
 	t := &lance.Transaction{
-		ID:        lance.TransactionID(uuid.Must(uuid.NewV7()).String()),
+		ID:        c.store.NewTransactionID(),
 		Principal: auth.PrincipalFrom(ctx).Name,
 		Context:   given,
 		Entries:   make([]lance.Entry, len(works)),

@@ -101,7 +101,7 @@ func (c *Catalog) assign(r store.Reader, works []*work, tables []lance.Table, wh
 // plan makes the table that a step declares. Its id and location are fixed before anything is written, so that later steps
 // of the same batch, and helpers, can refer to them. Its namespace is looked at when reserving and again when resolving.
 func (c *Catalog) plan(r store.Reader, w *work) (lance.Table, error) {
-	id := c.ids.next()
+	id := c.store.NewID()
 	location := w.location
 	ns, err := r.Namespace(w.id.Namespace())
 	if ignoreNotFound(err) != nil {

@@ -349,7 +349,7 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 	if err := c.registrable(ctx, id, mode); err != nil {
 		return nil, err
 	}
-	t := lance.Table{ID: c.ids.next(), Path: id, State: lance.TableLive, Location: location, Properties: req.Properties}
+	t := lance.Table{ID: c.store.NewID(), Path: id, State: lance.TableLive, Location: location, Properties: req.Properties}
 	finds, err := c.importable(ctx, t)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,11 @@ type Store interface {
 	// (only while still waiting for its turn: nothing written). A panic of fn unwinds the caller; nothing is written.
 	Update(ctx context.Context, fn func(Tx) error) error
 
+	// NewID returns an ObjectID that no row has had, for what is planned before its transaction, and NewTransactionID a new UUID. Both are
+	// drawn so that the rows suit the indexes of the implementation. Another process may draw the same, though hardly ever: inserting tells.
+	NewID() lance.ObjectID
+	NewTransactionID() lance.TransactionID
+
 	// Ping reports whether the state can be read and its schema is the one this binary expects.
 	Ping(ctx context.Context) error
 

@@ -30,7 +30,7 @@ type TableReader interface {
 
 // TableWriter changes tables.
 type TableWriter interface {
-	// InsertTable adds a live table under t.Namespace with t.ID from NewID, named t.Path.Name(). ErrExists if a live namespace
+	// InsertTable adds a live table under t.Namespace, which is at t.Path.Namespace(), with t.ID from NewID, named t.Path.Name(). ErrExists if a live namespace
 	// or table has the name there; ErrLocationTaken if the location overlaps a claimed one, or is or contains a namespace's; ErrNotFound if the namespace is gone.
 	InsertTable(t lance.Table) error
 	// RenameTable moves a live table to another name, another namespace or both; nothing else of it changes. ErrExists if

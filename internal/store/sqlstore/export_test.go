@@ -4,8 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/lancerest/lancerest/internal/lance"
 )
 
 // Unsynced returns o for a catalog that is fast to make and does not survive the machine's crash.
@@ -18,6 +21,24 @@ func Unsynced(o Options) Options {
 func OnVFS(o Options, vfs string) Options {
 	o.vfs = vfs
 	return o
+}
+
+// IDSource draws ids.
+type IDSource struct {
+	Next        func(time.Time) lance.ObjectID
+	Transaction func(time.Time) lance.TransactionID
+}
+
+// GrowingIDs is the source of SQLite.
+func GrowingIDs() IDSource {
+	s := &idSource{}
+	return IDSource{s.next, s.transaction}
+}
+
+// SpreadIDs is the source of PostgreSQL.
+func SpreadIDs() IDSource {
+	s := &idSource{spread: true}
+	return IDSource{s.next, s.transaction}
 }
 
 // MigrationSums returns the SHA-256 of every migration's text.

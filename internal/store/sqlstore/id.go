@@ -1,37 +1,70 @@
 package sqlstore
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/lancerest/lancerest/internal/lance"
 )
 
 const (
 	// idEpoch is where the clock of ids begins, in milliseconds since 1970: 2025-01-01. 41 bits reach to the year 2094.
-	idEpoch = 1_735_689_600_000
-	// idRandomBits is the lower part of an id. It keeps replicas that share no memory apart within one millisecond.
-	idRandomBits = 22
+	idEpoch    = 1_735_689_600_000
+	idTimeBits = 41
+	// idChanceBits are drawn by chance. They keep replicas that share no memory apart within one millisecond.
+	idChanceBits = 22
+	// idSpreadBits of them stand before the time in a source that spreads.
+	idSpreadBits = 10
 )
 
-// idSource draws ids that grow with time, so that inserts append to the index, and that never repeat within a process. Ids of
-// two processes differ by chance only: the primary key decides, and who loses runs again.
+// idSource draws ids that never repeat within a process. Those of two processes differ by chance only: the primary key decides, and who loses
+// runs again.
+//
+// Ids grow with time, so that inserts append to the index, as is best for one writer. Where many transactions write at once to a database that
+// finds conflicts by pages of an index, they would all meet at its end: there the ids are spread over a thousand places, at each of which they
+// grow.
 type idSource struct {
-	mu   sync.Mutex
-	last int64
+	spread bool
+	mu     sync.Mutex
+	last   map[int64]int64 // by place
 }
 
-// next returns an id greater than every one before it.
+// next returns an id that it has not returned before.
 func (s *idSource) next(now time.Time) lance.ObjectID {
-	ms := max(now.UnixMilli()-idEpoch, 0)
-	id := ms<<idRandomBits | rand.Int64N(1<<idRandomBits)
+	ms := max(now.UnixMilli()-idEpoch, 0) & (1<<idTimeBits - 1)
+	place, chance := int64(0), idChanceBits
+	if s.spread {
+		place, chance = rand.Int64N(1<<idSpreadBits), idChanceBits-idSpreadBits
+	}
+	id := place<<(idTimeBits+chance) | ms<<chance | rand.Int64N(1<<chance)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// A clock that stands still or goes backward must not give an id twice.
-	if id <= s.last {
-		id = s.last + 1 + rand.Int64N(64)
+	if s.last == nil {
+		s.last = map[int64]int64{}
 	}
-	s.last = id
+	// A clock that stands still or goes backward must not give an id twice.
+	if last := s.last[place]; id <= last {
+		id = last + 1 + rand.Int64N(4)
+	}
+	s.last[place] = id
 	return lance.ObjectID(id)
+}
+
+// transaction returns a new id of a transaction: a UUID that grows with time (version 7), or one of our own form (version 8) that begins
+// with the bits that spread.
+func (s *idSource) transaction(now time.Time) lance.TransactionID {
+	if !s.spread {
+		return lance.TransactionID(uuid.Must(uuid.NewV7()).String())
+	}
+	id := uuid.New()
+	const timeBits = 48 - idSpreadBits // enough for eight years; then the order begins anew
+	head := binary.BigEndian.Uint64(id[:])
+	head = head>>(64-idSpreadBits)<<(64-idSpreadBits) | uint64(now.UnixMilli())&(1<<timeBits-1)<<16 | head&0xffff
+	binary.BigEndian.PutUint64(id[:], head)
+	id[6] = id[6]&0x0f | 0x80
+	return lance.TransactionID(id.String())
 }

@@ -10,22 +10,23 @@ import (
 
 const jobColumns = `id, kind, payload, run_at, attempts, last_err`
 
+// "attempts >= 0" is every job; the indexes of kinds and of times are for statements that say so.
 const (
 	jobsOfKind = `
 SELECT ` + jobColumns + `
 FROM jobs
-WHERE kind = $1 AND id > $2
+WHERE kind = $1 AND id > $2 AND attempts >= 0
 ORDER BY id
 LIMIT $3`
 
 	jobsDue = `
 SELECT ` + jobColumns + `
 FROM jobs
-WHERE run_at <= $1
+WHERE run_at <= $1 AND attempts >= 0
 ORDER BY run_at, id
 LIMIT $2`
 
-	anyJobDue = `SELECT id FROM jobs WHERE run_at <= $1 LIMIT 1`
+	anyJobDue = `SELECT id FROM jobs WHERE run_at <= $1 AND attempts >= 0 ORDER BY run_at, id LIMIT 1`
 
 	insertJob = `
 INSERT INTO jobs (` + jobColumns + `)

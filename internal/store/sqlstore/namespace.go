@@ -32,11 +32,11 @@ ON CONFLICT DO NOTHING`
 
 	namespaceAt = `SELECT id FROM objects WHERE id = $1 AND kind = 1 AND path = $2`
 
-	namespaceLives = `SELECT id FROM objects WHERE id = $1 AND kind = 1`
+	namespaceLives = `SELECT id FROM objects WHERE id = $1 AND kind + 0 = 1`
 
-	nameTaken = `SELECT id FROM objects WHERE parent = $1 AND name = $2 AND state = 1`
+	nameTaken = `SELECT id FROM objects WHERE kind IN (1, 2) AND parent = $1 AND name = $2 AND state = 1`
 
-	deleteNamespace = `DELETE FROM objects WHERE id = $1 AND kind = 1 AND id <> 0`
+	deleteNamespace = `DELETE FROM objects WHERE id = $1 AND kind + 0 = 1 AND id <> 0`
 )
 
 // Namespace implements store.NamespaceReader.

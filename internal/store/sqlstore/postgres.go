@@ -11,7 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/store"
+	"github.com/lancerest/lancerest/internal/store/sqlstore/turns"
 )
 
 // PostgresOptions says where a PostgreSQL catalog is and how it is used. Only URL is needed.
@@ -43,8 +45,8 @@ type PostgresOptions struct {
 
 // SlowStatement is what one slow round trip asked of the database.
 type SlowStatement struct {
-	SQL   string
-	Times int // how many lists of arguments it ran with
+	SQL   string // behind the BEGIN that travelled with it
+	Times int    // how many lists of arguments it ran with
 	Took  time.Duration
 }
 
@@ -53,7 +55,7 @@ type SlowStatement struct {
 type Postgres struct {
 	options PostgresOptions
 	pool    *pgxpool.Pool
-	turns   *turns
+	turns   *turns.Turns
 	ids     idSource
 	closed  atomic.Bool
 	close   sync.Once
@@ -104,7 +106,10 @@ func newPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
-	p := &Postgres{options: o, pool: pool, turns: newTurns(o)}
+	p := &Postgres{options: o, pool: pool, turns: turns.New(turns.Options{
+		Running: o.Writers, Waiting: o.QueueLength, Patience: o.StatementTimeout, LoserPatience: o.LockTimeout,
+	})}
+	p.ids.spread = true
 	p.life, p.endLife = context.WithCancel(context.Background())
 	return p, nil
 }
@@ -163,16 +168,16 @@ func (p *Postgres) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if p.closed.Load() {
 		return store.ErrClosed
 	}
-	leave, err := p.turns.enter(ctx)
+	turn, err := p.turns.Enter(ctx)
 	if err != nil {
 		return err
 	}
 	s, err := p.begin(ctx, beginUpdate)
 	if err != nil {
-		leave()
+		turn.Leave()
 		return err
 	}
-	s.leave = leave
+	s.turn = turn
 	defer s.end()
 	s.outlive()
 	if p.options.RunTwice {
@@ -186,11 +191,8 @@ func (p *Postgres) Update(ctx context.Context, fn func(store.Tx) error) error {
 			return finally(err, run)
 		}
 		p.retries.Add(1)
-		if run == 1 {
-			defer p.turns.goAlone()()
-		} else {
-			time.Sleep(pause(run))
-		}
+		time.Sleep(pause(run))
+		turn.GiveWay(run)
 	}
 }
 
@@ -250,6 +252,12 @@ func (p *Postgres) attempt(s *pgSession, fn func(store.Tx) error, e ending) erro
 	return s.commit()
 }
 
+// NewID implements store.Store.
+func (p *Postgres) NewID() lance.ObjectID { return p.ids.next(p.options.Now()) }
+
+// NewTransactionID implements store.Store.
+func (p *Postgres) NewTransactionID() lance.TransactionID { return p.ids.transaction(p.options.Now()) }
+
 // Ping implements store.Store.
 func (p *Postgres) Ping(ctx context.Context) error {
 	s, err := p.begin(ctx, beginView)
@@ -276,7 +284,7 @@ func (p *Postgres) Close() error {
 // Stats returns the counts of now. A group is one commit here, because the database itself flushes many at once.
 func (p *Postgres) Stats() Stats {
 	return Stats{
-		Waiting: p.turns.waiting(),
+		Waiting: p.turns.Waiting(),
 		Groups:  p.commits.Load(),
 		Updates: p.updates.Load(),
 		Retries: p.retries.Load(),

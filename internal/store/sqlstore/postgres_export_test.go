@@ -35,7 +35,7 @@ func PostgresPlans(ctx context.Context, p *Postgres) (map[string]string, error) 
 	}
 	plans := map[string]string{}
 	for _, s := range list {
-		if verb, _, _ := strings.Cut(strings.TrimSpace(s.SQL), " "); verb == "BEGIN" || strings.Contains(s.SQL, "pg_prepared_statements") {
+		if verb, _, _ := strings.Cut(strings.TrimSpace(s.SQL), " "); verb == "BEGIN" || strings.Contains(s.SQL, "pg_") {
 			continue
 		}
 		args := strings.TrimSuffix(strings.Repeat("NULL,", s.Args), ",")
@@ -73,4 +73,25 @@ func PostgresSocket(ctx context.Context, p *Postgres, fn func(fd uintptr)) error
 		return err
 	}
 	return raw.Control(fn)
+}
+
+// PostgresIndexes returns the first column of every index by the index's name.
+func PostgresIndexes(ctx context.Context, p *Postgres) (map[string]string, error) {
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	rows, err := conn.Query(ctx, `
+SELECT i.indexrelid::regclass::text, a.attname::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]`)
+	if err != nil {
+		return nil, err
+	}
+	first := map[string]string{}
+	var index, column string
+	_, err = pgx.ForEachRow(rows, []any{&index, &column}, func() error {
+		first[index] = column
+		return nil
+	})
+	return first, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/lancerest/lancerest/internal/store"
+	"github.com/lancerest/lancerest/internal/store/sqlstore/turns"
 )
 
 // maxPipelined bounds how many runs of a statement are sent at once.
@@ -29,8 +30,8 @@ type pgSession struct {
 	failed error
 	// lost counts the connections that broke.
 	lost int
-	// leave ends the session's turn; nil where it has none.
-	leave func()
+	// turn is what an Update holds, nil for a View.
+	turn *turns.Turn
 }
 
 // begin takes a connection. It returns ctx's error, store.ErrClosed or store.ErrUnavailable.
@@ -86,9 +87,9 @@ func (s *pgSession) release() {
 func (s *pgSession) end() {
 	s.rollback()
 	s.release()
-	if s.leave != nil {
-		s.leave()
-		s.leave = nil
+	if s.turn != nil {
+		s.turn.Leave()
+		s.turn = nil
 	}
 }
 
@@ -153,19 +154,19 @@ func (s *pgSession) sendCommit(conn *pgconn.PgConn) error {
 // waits for the standby all the same: so the connection and the turn stay taken until the answer comes, or the connection breaks, and
 // this process never has more of the database's connections than it may.
 func (s *pgSession) leaveInDoubt(answer <-chan error) {
-	conn, leave := s.conn, s.leave
-	s.conn, s.leave = nil, nil
-	if leave == nil {
-		leave = func() {} // a migration has no turn
-	} else {
-		leave = s.p.turns.doubt(leave)
+	conn, turn := s.conn, s.turn
+	s.conn, s.turn = nil, nil
+	if turn != nil { // a migration has none
+		turn.Doubt()
 	}
 	stop := context.AfterFunc(s.p.life, func() { _ = conn.Conn().PgConn().Conn().Close() })
 	go func() {
 		<-answer
 		stop()
 		conn.Release()
-		leave()
+		if turn != nil {
+			turn.Leave()
+		}
 	}()
 }
 
@@ -225,9 +226,12 @@ func (s *pgSession) send(sql string, args [][]any, receive func(i int, results p
 // restarts the database leaves many such connections behind.
 func (s *pgSession) pipeline(sql string, args [][]any, receive func(i int, results pgx.BatchResults) error) error {
 	for {
-		began := time.Now()
+		sent, began := sql, time.Now()
+		if !s.begun {
+			sent = s.begin + "; " + sql
+		}
 		err := s.once(sql, args, receive)
-		s.tell(sql, len(args), began)
+		s.tell(sent, len(args), began)
 		if err == nil || s.begun || !s.conn.Conn().IsClosed() || s.ctx.Err() != nil || s.lost >= maxLost {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/lockfile"
 	"github.com/lancerest/lancerest/internal/store"
 )
@@ -154,6 +155,14 @@ func (s *SQLite) reader(ctx context.Context) (*sqliteConn, error) {
 // Update implements store.Store. fn runs in the caller's goroutine; should it panic, its changes are rolled back first.
 func (s *SQLite) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.writer.update(ctx, fn)
+}
+
+// NewID implements store.Store.
+func (s *SQLite) NewID() lance.ObjectID { return s.writer.ids.next(s.writer.now()) }
+
+// NewTransactionID implements store.Store.
+func (s *SQLite) NewTransactionID() lance.TransactionID {
+	return s.writer.ids.transaction(s.writer.now())
 }
 
 // Ping implements store.Store.

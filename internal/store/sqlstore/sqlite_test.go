@@ -110,6 +110,7 @@ func TestMigrationsAreNeverEdited(t *testing.T) {
 		"1cad9450cb0c0453052b8ec3b05fbae62cc35add5a27f0387daa438336ce6f00",
 		"76f49443086dc9fb35b6ed3d03ac2baf77438f526f197d3adeeaec7dc7fc215c",
 		"1402191c683b865df9d3e19c3b9996d78adb4236f17a03536f447d8c99f18723",
+		"0dd2dd3f10203b64662df96540cbf2f7762f0c157bba9ede5fc291fe61db79ca",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("unwanted difference (-want +got):\n%s", diff)

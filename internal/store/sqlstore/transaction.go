@@ -36,7 +36,7 @@ ON CONFLICT DO NOTHING`
 	resolveTransaction = `
 UPDATE transactions
 SET state = $2, resolved_at = $3, entries = COALESCE($4, entries)
-WHERE id = $1 AND state = 0`
+WHERE id = $1 AND state + 0 = 0`
 
 	transactionExists = `SELECT id FROM transactions WHERE id = $1`
 

@@ -60,7 +60,7 @@ ON CONFLICT DO NOTHING`
 	publishVersion = `
 UPDATE versions
 SET state = $5, size = $6, e_tag = $7
-WHERE table_id = $1 AND branch = $2 AND version = $3 AND txn = $4 AND state = 0`
+WHERE table_id = $1 AND branch = $2 AND version = $3 AND txn = $4 AND state + 0 = 0`
 
 	removeVersion = `DELETE FROM versions WHERE table_id = $1 AND branch = $2 AND version = $3 AND txn = $4`
 

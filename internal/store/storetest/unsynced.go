@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 
 	"github.com/lancerest/lancerest/internal/lance"
@@ -8,7 +10,7 @@ import (
 )
 
 func (s suite) unsynced(t *testing.T) {
-	// manifests keeps n of them, of versions 1 to n of one chain, and returns them.
+	// manifests keeps n of them, of versions 1 to n of one chain, and returns them in the order of their ids.
 	manifests := func(h *harness, n int) []store.Unsynced {
 		return wrote(h, func(tx store.Tx) ([]store.Unsynced, error) {
 			all := make([]store.Unsynced, n)
@@ -19,6 +21,7 @@ func (s suite) unsynced(t *testing.T) {
 					Scheme: lance.SchemeV1, Location: "file:///data/a%20b.lance", Data: []byte{0, 0xff, byte(i), 'x'},
 				}
 			}
+			slices.SortFunc(all, func(a, b store.Unsynced) int { return cmp.Compare(a.ID, b.ID) })
 			return all, tx.InsertUnsynced(all)
 		})
 	}

@@ -273,6 +273,9 @@ func (c *Cluster) Restart(t testing.TB) {
 	}
 }
 
+// Programs is the folder of the database's own programs, such as psql and pgbench.
+func (c *Cluster) Programs() string { return c.bin }
+
 // Addr is where the server listens.
 func (c *Cluster) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)) }
 
