@@ -42,7 +42,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.clients, "clients", 16, "connections that send at once")
 	flags.IntVar(&o.tables, "tables", 1000, "tables in the catalogs that are compared with the reference")
 	flags.IntVar(&o.large, "large", 1_000_000, "tables in the large catalog; 0 leaves it out")
-	flags.IntVar(&o.many, "reference-large", 100_000, "tables in a second catalog of the reference server, which is compared with the large one; 0 leaves it out")
+	flags.IntVar(&o.many, "reference-large", 1_000_000, "tables in a second catalog of the reference server, which is compared with the large one; 0 leaves it out")
 	flags.StringVar(&o.only, "only", "", "operations to measure, separated by commas (default all)")
 	flags.StringVar(&o.dir, "dir", "", "directory for all servers' files, on the disk to measure (default a temporary one)")
 	flags.StringVar(&o.python, "python", python(), "Python with pylance for the reference server; also LANCEREST_PYTHON")
