@@ -12,9 +12,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lancerest/lancerest/internal/access"
+	"github.com/lancerest/lancerest/internal/config"
 	"github.com/lancerest/lancerest/internal/engine"
 	"github.com/lancerest/lancerest/internal/engine/worker"
-	"github.com/lancerest/lancerest/workers/lance"
+	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/objstore"
+	files "github.com/lancerest/lancerest/workers/lance"
 )
 
 // The engines that a server can have without being given addresses.
@@ -52,7 +56,7 @@ const defaultPython = "python3"
 
 // engineEnvironment is where a server keeps what its workers run in.
 func engineEnvironment(data string) worker.Environment {
-	return worker.Environment{Dir: filepath.Join(data, "engine"), Files: lance.Files}
+	return worker.Environment{Dir: filepath.Join(data, "engine"), Files: files.Files}
 }
 
 // InstallEngine makes what workers run in, inside a data directory, with a Python ("" for python3), and returns its path. It writes what
@@ -69,6 +73,16 @@ func InstallEngine(ctx context.Context, data, python string, w io.Writer) (strin
 		return "", fmt.Errorf("install the engine's libraries: %w", err)
 	}
 	return made, nil
+}
+
+// accessOfEngine returns how the engine's workers reach a root: with the operator's own keys, however clients do. It is nil where there is
+// no engine, and for directories.
+func accessOfEngine(ctx context.Context, c Config, r config.Root, at lance.Location, objects objstore.Store) (*access.Access, error) {
+	if c.Engine.Kind == EngineOff || c.Engine.Kind == "" || !distant(at) {
+		return nil, nil
+	}
+	r.Credentials, r.Vend = string(access.Static), config.Vending{}
+	return accessTo(ctx, r, at, objects)
 }
 
 // openEngine puts the engine together. It has no workers before startEngine.

@@ -60,7 +60,11 @@ func openRoots(ctx context.Context, c Config, settings []config.Root) ([]catalog
 		if err != nil {
 			return nil, fmt.Errorf("root %s: %w", loc, err)
 		}
-		roots[i] = catalog.Root{Location: loc, Objects: o.judging, Access: given, Distant: distant(loc), Unjudged: o.judged.Missing()}
+		own, err := accessOfEngine(ctx, c, r, loc, o.objects)
+		if err != nil {
+			return nil, fmt.Errorf("root %s: keys for the engine: %w", loc, err)
+		}
+		roots[i] = catalog.Root{Engine: own, Location: loc, Objects: o.judging, Access: given, Distant: distant(loc), Unjudged: o.judged.Missing()}
 	}
 	return roots, nil
 }

@@ -33,6 +33,8 @@ type Root struct {
 	Unjudged string
 	// Access says what clients are given so that they reach tables by themselves; nil is nothing.
 	Access *access.Access
+	// Engine says what the engine's workers are given for the same, whatever clients are; nil is nothing.
+	Engine *access.Access
 }
 
 // Warning says what it means that the storage does not judge all conditions, "" if it does.

@@ -47,3 +47,18 @@ func ignoreMissing(err error) error {
 	}
 	return err
 }
+
+// EngineOptions are what a worker of the engine needs to reach a table by itself: where storage is, and the operator's own keys; nil where the
+// machine alone is enough, as for directories. They may be handed to nobody else. Errors: 17 (the provider does not answer), 18, 19 (the
+// location is in no root).
+func (c *Catalog) EngineOptions(ctx context.Context, location string) (map[string]string, error) {
+	p, err := c.place(location)
+	if err != nil {
+		return nil, err
+	}
+	given, err := p.root.Engine.WithKeys(ctx, p.location)
+	if err != nil {
+		return nil, accessError(location, err)
+	}
+	return given.Values, nil
+}

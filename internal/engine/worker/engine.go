@@ -27,6 +27,8 @@ type Catalog interface {
 	DescribeTable(ctx context.Context, req *api.DescribeTableRequest) (*api.DescribeTableResponse, error)
 	// DeclareTable takes a name for a table that is to be created.
 	DeclareTable(ctx context.Context, req *api.DeclareTableRequest) (*api.DeclareTableResponse, error)
+	// EngineOptions says what a worker needs to reach a location in storage, nil for what clients are given.
+	EngineOptions(ctx context.Context, location string) (map[string]string, error)
 	// DropDeclared gives the name back if the table at that location still has no version.
 	DropDeclared(ctx context.Context, id []string, location string) error
 }

@@ -34,11 +34,18 @@ func (e *Engine) describe(ctx context.Context, id []string, branch *string, vers
 	if named == "" {
 		named = mainBranch
 	}
-	resp, err := e.opts.Catalog.DescribeTable(ctx, &api.DescribeTableRequest{Target: api.At(id...), Branch: &named, Version: version})
+	resp, err := e.opts.Catalog.DescribeTable(ctx, &api.DescribeTableRequest{Target: api.At(id...), Branch: &named, Version: version, VendCredentials: new(bool)})
 	if err != nil {
 		return at, err
 	}
-	at.Location, at.StorageOptions = *resp.Location, resp.StorageOptions
+	at.Location = *resp.Location
+	if at.StorageOptions, err = e.opts.Catalog.EngineOptions(ctx, at.Location); err != nil {
+		return at, err
+	}
+	// A worker uses its keys for one request, which ends before they do, and is given those of the next request then: it must not ask the
+	// catalog for what clients are given.
+	delete(at.StorageOptions, "expires_at_millis")
+	delete(at.StorageOptions, "refresh_offset_millis")
 	if resp.Version != nil {
 		at.Version = *resp.Version
 	}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import lance
@@ -68,7 +68,7 @@ class Tables:
 
     def read(self, caller: Caller, table: Table) -> lance.LanceDataset:
         """Return a version to read. Others read the same object: it must not be changed."""
-        key = (caller, table.id, table.location, table.branch, table.version)
+        key = (caller, table)
         with self._lock:
             found = self._open.get(key)
             if found is not None:
@@ -82,7 +82,7 @@ class Tables:
 
     def changed(self, caller: Caller, table: Table, dataset: lance.LanceDataset) -> None:
         """Keep what a table became: the next request is likely to ask for it. The dataset is not to be changed any more."""
-        self._keep((caller, table.id, table.location, table.branch, dataset.version), dataset)
+        self._keep((caller, replace(table, version=dataset.version)), dataset)
 
     def _opened(self, caller: Caller, table: Table) -> lance.LanceDataset:
         dataset = lance.LanceDataset(
