@@ -35,7 +35,7 @@ func TestOperationsDocument(t *testing.T) {
 	compare(t, "../../docs/operations.md", fmt.Sprintf(`# The operations
 
 The %d operations of the Lance Namespace REST specification. %d work in the catalog itself. "The engine" marks those that read or
-write table data: they need the Lance library in a worker, this server has none yet, and they answer 406 with code 0.
+write table data: they need a server with workers ([engine.md](engine.md)); without one they answer 406 with code 0.
 [errors.md](errors.md) tells what the codes mean. Beside those listed, any operation may answer the codes %s.
 
 Written by `+"`go generate ./internal/httpapi`"+` from package api and from what the server answers; a test holds it to both.
@@ -72,7 +72,7 @@ Written by `+"`go generate ./internal/httpapi`"+`; a test holds it to the code.
 // meanings says of each code, in order, when it is answered.
 func meanings() []string {
 	return []string{
-		"The server does not offer the operation: it needs the engine, and there is none.",
+		"The server does not offer the operation, or not with these parameters: it may need the engine, and there may be none.",
 		"A namespace in the id does not exist.",
 		"There is a namespace of that name.",
 		"The namespace holds namespaces or tables, and Cascade was not asked for.",

@@ -52,6 +52,16 @@ func (r *row) asCloud(d dialect, err error) error {
 	return err
 }
 
+// notOffered makes a path that is no operation into one that is not offered, for LanceDB's remote SDK, which has calls beyond the specification and
+// takes 404 for a missing table (client contract, trap 30).
+func notOffered(r *http.Request, err error) error {
+	var e *edgeError
+	if !errors.As(err, &e) || e.status != http.StatusNotFound || !dialectOf(r).cloud {
+		return err
+	}
+	return api.Errorf(api.CodeUnsupported, "this server does not offer what %q stands for: it is no operation of the Lance Namespace REST specification", r.URL.EscapedPath())
+}
+
 // bindArrowSchema takes a body that is an Arrow stream where the operation has JSON, if it may be one, and reports whether it was.
 func bindArrowSchema(r *http.Request, body []byte, request reflect.Value) bool {
 	columns, ok := request.Interface().(*api.AlterTableAddColumnsRequest)

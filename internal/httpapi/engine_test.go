@@ -130,6 +130,17 @@ func TestEngineGreets(t *testing.T) {
 	}
 }
 
+// TestEngineBeyondTheSpecification: calls of LanceDB's remote SDK that the specification does not have are not offered, rather than not found.
+func TestEngineBeyondTheSpecification(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, withEngine(&fakeEngine{}))
+	for header, want := range map[string]int{cloudHeader: http.StatusNotAcceptable, "x-other: 1": http.StatusNotFound} {
+		if resp, text := s.ask(t, "/v1/table/t/page_cache/prewarm/", "{}", header); resp.StatusCode != want || !strings.Contains(text, "prewarm") {
+			t.Errorf("%s: %d %s, want %d", header, resp.StatusCode, text, want)
+		}
+	}
+}
+
 // TestEngineResent: a change that LanceDB's remote SDK sends again under the same id is made once; other ids, other requests, other
 // clients and conflicts are carried out.
 func TestEngineResent(t *testing.T) {

@@ -264,7 +264,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a *answer) {
 	}
 	m, err := h.router.find(r.Method, r.URL.EscapedPath())
 	if err != nil {
-		a.err = err
+		a.err = notOffered(r, err)
 		return
 	}
 	a.operation = m.row.op.Name
