@@ -220,6 +220,19 @@ def test_count_and_plans(both: Both) -> None:
 def test_indices(both: Both) -> None:
     create, scalar = both.client.create_table_index, both.client.create_table_scalar_index
     create(spec.CreateTableIndexRequest(id=both.id, column="vector", index_type="IVF_PQ", distance_type="dot", num_sub_vectors=4))
+    (made,) = both.open().describe_indices()
+    assert made.details["metric_type"].upper() == "DOT"
+    create(
+        spec.CreateTableIndexRequest(
+            id=both.id, column="vector", index_type="IVF_HNSW_PQ", num_sub_vectors=2, num_partitions=1,
+            max_iterations=3, sample_rate=200, m=5, ef_construction=11,
+        )
+    )  # fmt: skip
+    (made,) = both.open().describe_indices()
+    assert made.details["compression"]["num_sub_vectors"] == 2
+    assert (made.details["hnsw"]["max_connections"], made.details["hnsw"]["construction_ef"]) == (5, 11)
+    hints = made.details["runtime_hints"]
+    assert (hints["lance.ivf.max_iters"], hints["lance.ivf.sample_rate"]) == ("3", "200")
     scalar(spec.CreateTableIndexRequest(id=both.id, column="id", index_type="BTREE", name="by_id"))
     for kind, column in (("BITMAP", "group"), ("NGRAM", "text"), ("ZONEMAP", "id"), ("BLOOMFILTER", "id")):
         scalar(spec.CreateTableIndexRequest(id=both.id, column=column, index_type=kind, name=f"a_{kind}"))

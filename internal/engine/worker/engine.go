@@ -54,6 +54,9 @@ type Options struct {
 	Grace time.Duration
 	// Patience is how long a request waits for its turn, or for a worker to start (default 30 s).
 	Patience time.Duration
+	// IndexAnswer is how long the caller who asks for an index waits for it (default 60 s). One that takes longer is built further after the
+	// answer, which the specification foresees.
+	IndexAnswer time.Duration
 	// Logger receives what operators need to know (default: nothing).
 	Logger *slog.Logger
 }
@@ -78,6 +81,7 @@ func New(opts Options) *Engine {
 	opts.Memory = cmp.Or(opts.Memory, 4<<30)
 	opts.Grace = cmp.Or(opts.Grace, 10*time.Second)
 	opts.Patience = cmp.Or(opts.Patience, 30*time.Second)
+	opts.IndexAnswer = cmp.Or(opts.IndexAnswer, time.Minute)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

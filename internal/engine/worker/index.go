@@ -9,14 +9,11 @@ import (
 	"github.com/lancerest/lancerest/api"
 )
 
-// indexAnswer is how long the caller who asks for an index waits for it. One that takes longer is built further after the answer, which
-// the specification foresees; it is there when it is listed.
-const indexAnswer = 60 * time.Second
-
 // indexTime bounds how long an index may take.
 const indexTime = 6 * time.Hour
 
-// createIndex builds an index. A caller that hangs up does not stop it.
+// createIndex builds an index. A caller that hangs up does not stop it; what it can be told is that the request is wrong, or that the index
+// is there, or after a while that it is being built.
 func (e *Engine) createIndex(ctx context.Context, op api.Operation, request any) (any, error) {
 	at, err := e.locate(ctx, request)
 	if err != nil {
@@ -33,7 +30,7 @@ func (e *Engine) createIndex(ctx context.Context, op api.Operation, request any)
 		response, err := e.ask(working, op, request, at)
 		done <- outcome{response, err}
 	}()
-	timer := time.NewTimer(indexAnswer)
+	timer := time.NewTimer(e.opts.IndexAnswer)
 	defer timer.Stop()
 	select {
 	case o := <-done:
