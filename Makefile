@@ -59,13 +59,21 @@ postgres:
 TOOLS := .tools
 FAKE_GCS := $(TOOLS)/fake-gcs-server-1.56.1.installed
 AZURITE := $(TOOLS)/azurite-3.37.0.installed
+# LanceDB's SDK for TypeScript, which tests of the engine run.
+NODE_SDK := $(TOOLS)/lancedb-0.37.1.installed
 
 .PHONY: tools
-tools: $(FAKE_GCS) $(AZURITE)
+tools: $(FAKE_GCS) $(AZURITE) $(NODE_SDK)
 
 $(FAKE_GCS):
 	@echo "Building fake-gcs-server into $(TOOLS). That takes a minute or more."
 	@GOBIN=$(CURDIR)/$(TOOLS) GOFLAGS= CGO_ENABLED=0 go install github.com/fsouza/fake-gcs-server@v1.56.1
+	@touch $@
+
+$(NODE_SDK):
+	@command -v npm >/dev/null || { echo "The tests of LanceDB's TypeScript SDK need npm and Node.js 20 or newer: install them (on Debian and Ubuntu: apt install nodejs npm)."; exit 1; }
+	@echo "Installing LanceDB's TypeScript SDK into $(TOOLS). That downloads about 100 MB."
+	@npm install --silent --no-audit --no-fund --no-save --prefix $(TOOLS)/lancedb @lancedb/lancedb@0.37.1 apache-arrow@18.1.0
 	@touch $@
 
 $(AZURITE):

@@ -36,13 +36,15 @@ type MergeInsertIntoTableRequest struct {
 	UseIndex                         *bool    `json:"-" query:"use_index"`
 }
 
-// MergeInsertIntoTableResponse counts what was done. NumAttempts is read by LanceDB's remote SDK only (client contract, fact 103).
+// MergeInsertIntoTableResponse counts what was done. NumAttempts and NumRows, of those inserted and updated, are read by LanceDB's remote SDK
+// only (client contract, fact 103).
 type MergeInsertIntoTableResponse struct {
 	TransactionID   *string           `json:"transaction_id,omitempty"`
 	NumUpdatedRows  *int64            `json:"num_updated_rows,omitempty"`
 	NumInsertedRows *int64            `json:"num_inserted_rows,omitempty"`
 	NumDeletedRows  *int64            `json:"num_deleted_rows,omitempty"`
 	NumAttempts     *int64            `json:"num_attempts,omitempty"`
+	NumRows         *int64            `json:"num_rows,omitempty"`
 	Version         *int64            `json:"version,omitempty"`
 	Context         map[string]string `json:"context,omitempty"`
 }

@@ -33,6 +33,7 @@ func extras() map[string]string {
 		"RenameTableRequest.new_namespace":          "LanceDB's spelling of new_namespace_id (client contract, fact 85)",
 		"UpdateTableResponse.rows_updated":          "LanceDB's spelling of updated_rows (client contract, fact 103)",
 		"DeleteFromTableResponse.num_deleted_rows":  "read by LanceDB (client contract, fact 103)",
+		"MergeInsertIntoTableResponse.num_rows":     "read by LanceDB's remote SDK",
 		"MergeInsertIntoTableResponse.num_attempts": "read by LanceDB (client contract, fact 103)",
 		"CreateTableIndexRequest.metric_type":       "LanceDB's spelling of distance_type",
 		"CreateTableIndexRequest.block_size":        "sent by LanceDB's remote SDK with full-text indices",

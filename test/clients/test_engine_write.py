@@ -85,7 +85,7 @@ def test_change(pair: Pair, change: Change) -> None:
     """A change answers the same counts, makes one version more, and leaves the same rows."""
     before = pair.remote.version
     got, want = change(pair.remote), change(pair.local)
-    for name in ("rows_updated", "num_inserted_rows", "num_updated_rows", "num_deleted_rows"):
+    for name in ("rows_updated", "num_inserted_rows", "num_updated_rows", "num_deleted_rows", "num_rows"):
         assert getattr(got, name, None) == getattr(want, name, None), name
     assert pair.remote.version == got.version
     assert pair.remote.version - before == pair.local.version - 1

@@ -102,6 +102,7 @@ def merge_insert(request: Request) -> dict[str, Any]:
 def _merged(stats: dict[str, Any], version: int) -> dict[str, Any]:
     answer = {name: int(stats.get(name, 0)) for name in ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")}
     answer["num_attempts"] = int(stats.get("num_attempts", 1))
+    answer["num_rows"] = answer["num_inserted_rows"] + answer["num_updated_rows"]
     answer["version"] = version
     return answer
 

@@ -1,0 +1,104 @@
+// Does the same with LanceDB's TypeScript SDK on a server and in a local directory, and prints for each step what both answered:
+//
+//     node lancedb.mjs http://127.0.0.1:2333 DIRECTORY TABLE
+//
+// Prints one line of JSON a step: {"step": ..., "remote": ..., "local": ...}; an error is {"error": its text}.
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+// The SDK is installed beside the tests' other tools, where import does not look.
+const require = createRequire(`${process.env.LANCEREST_NODE_SDK}/package.json`);
+const lancedb = await import(pathToFileURL(require.resolve("@lancedb/lancedb")).href);
+
+const [url, directory, name] = process.argv.slice(2);
+const { Index } = lancedb;
+
+const row = (id) => ({ id, vector: [id / 300, 1 - id / 300, 0.5], text: `${id % 2 ? "river stone" : "cloud"} ${id}` });
+const rows = (first, count) => [...Array(count).keys()].map((i) => row(first + i));
+const near = [0.1, 0.9, 0.5];
+
+// What is in the table, in the order of the ids.
+const content = async (t) => (await t.query().limit(5000).toArray()).map((r) => ({ ...r, vector: [...r.vector] })).sort((a, b) => a.id - b.id);
+const ids = async (query) => (await query.toArray()).map((r) => r.id);
+const counted = ({ version, ...counts }) => counts;
+
+const steps = {
+  create: async ({ db }) => (await db.createTable(name, rows(0, 300))).name,
+  again: async ({ db }) => (await db.createTable(name, rows(0, 1), { existOk: true })).countRows(),
+  schema: async ({ t }) => (await t.schema()).fields.map((f) => `${f.name}: ${f.type}`),
+  count: ({ t }) => t.countRows(),
+  countSome: ({ t }) => t.countRows("id < 7 OR text LIKE 'river%'"),
+  add: ({ t }) => t.add(rows(300, 5)).then(counted),
+  nearest: ({ t }) => ids(t.search(near).limit(5)),
+  cosine: ({ t }) => ids(t.vectorSearch(near).distanceType("cosine").limit(5)),
+  filtered: ({ t }) => ids(t.vectorSearch(near).where("id > 100").limit(5)),
+  bounded: ({ t }) => ids(t.vectorSearch(near).distanceRange(0.0, 0.01).limit(50)),
+  scan: ({ t }) => t.query().where("id > 297").select(["id"]).toArray(),
+  computed: ({ t }) => t.query().where("id < 3").select({ twice: "id * 2" }).toArray(),
+  update: ({ t }) => t.update({ where: "id = 1", values: { text: "it's new" } }).then(counted),
+  updateSql: ({ t }) => t.update({ where: "id < 5", valuesSql: { text: "upper(text)" } }).then(counted),
+  delete: ({ t }) => t.delete("id = 2").then(counted),
+  merge: ({ t }) => t.mergeInsert("id").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute([row(5), row(1000)]).then(counted),
+  mergeDelete: ({ t }) => t.mergeInsert("id").whenNotMatchedBySourceDelete({ where: "id > 302" }).execute(rows(0, 300)).then(counted),
+  content: ({ t }) => content(t),
+  fts: ({ t }) => t.createIndex("text", { config: Index.fts() }),
+  words: async ({ t }) => (await ids(t.search("cloud", "fts").limit(500))).sort((a, b) => a - b),
+  match: async ({ t }) => (await ids(t.query().fullTextSearch(new lancedb.MatchQuery("rivr", "text", { fuzziness: 1 })).limit(500))).sort((a, b) => a - b),
+  btree: ({ t }) => t.createIndex("id", { config: Index.btree() }),
+  bitmap: ({ t }) => t.createIndex("text", { config: Index.bitmap(), name: "bits" }),
+  vectorIndex: ({ t }) => t.createIndex("vector", { config: Index.ivfFlat({ numPartitions: 1, distanceType: "cosine" }) }),
+  indices: async ({ t }) => (await t.listIndices()).map((i) => [i.name, i.indexType, i.columns]).sort(),
+  indexStats: async ({ t }) => {
+    const { numIndexedRows, numUnindexedRows, distanceType } = await t.indexStats("vector_idx");
+    return { numIndexedRows, numUnindexedRows, distanceType };
+  },
+  byIndex: ({ t }) => ids(t.vectorSearch(near).distanceType("cosine").limit(5)),
+  dropIndex: ({ t }) => t.dropIndex("id_idx"),
+  addColumns: ({ t }) => t.addColumns([{ name: "twice", valueSql: "id * 2" }]).then(() => content(t)),
+  alterColumns: ({ t }) => t.alterColumns([{ path: "twice", rename: "double" }]).then(() => content(t)),
+  dropColumns: ({ t }) => t.dropColumns(["double"]).then(() => content(t)),
+  checkout: async ({ t }) => {
+    await t.checkout(1);
+    return t.countRows();
+  },
+  restore: async ({ t }) => {
+    await t.restore();
+    return content(t);
+  },
+  tags: async ({ t }) => {
+    const tags = await t.tags();
+    await tags.create("first", 1);
+    return tags.getVersion("first");
+  },
+  takeOffsets: async ({ t }) => (await t.takeOffsets([2, 7]).toArray()).map((r) => r.id),
+  overwrite: async ({ db }) => (await db.createTable(name, rows(7, 3), { mode: "overwrite" })).countRows(),
+  addOverwrite: async ({ db }) => {
+    const t = await db.openTable(name);
+    await t.add(rows(0, 2), { mode: "overwrite" });
+    return content(t);
+  },
+  names: async ({ db }) => (await db.tableNames()).includes(name),
+  dropTable: async ({ db }) => {
+    await db.dropTable(name);
+    return (await db.tableNames()).includes(name);
+  },
+};
+
+const sides = {
+  remote: { db: await lancedb.connect("db://lake", { apiKey: "sk_test", hostOverride: url, region: "local" }) },
+  local: { db: await lancedb.connect(directory) },
+};
+const plain = (_, value) => (typeof value === "bigint" ? Number(value) : value);
+
+for (const [step, run] of Object.entries(steps)) {
+  const answers = { step };
+  for (const [side, at] of Object.entries(sides)) {
+    try {
+      answers[side] = (await run(at)) ?? null;
+    } catch (err) {
+      answers[side] = { error: String(err) };
+    }
+    if (step === "create") at.t = await at.db.openTable(name);
+  }
+  console.log(JSON.stringify(answers, plain));
+}
