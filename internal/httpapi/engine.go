@@ -1,12 +1,14 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"reflect"
+	"time"
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/engine"
@@ -72,16 +74,51 @@ func bindArrowSchema(r *http.Request, body []byte, request reflect.Value) bool {
 	return true
 }
 
-// sendRows writes rows as they come. Once that has begun an error can only be shown by breaking off.
-func sendRows(w http.ResponseWriter, rows *api.QueryTableResponse, a *answer) error {
+// patience ends a context when nothing has come for a while.
+type patience struct {
+	limit time.Duration
+	timer *time.Timer
+}
+
+type patienceKey struct{}
+
+// withPatience returns a context that ends, by the cause context.DeadlineExceeded, when nothing has come for so long; see patience.
+func withPatience(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p := &patience{limit: limit, timer: time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })}
+	return context.WithValue(ctx, patienceKey{}, p), func() {
+		p.timer.Stop()
+		cancel(nil)
+	}
+}
+
+// rowBuffer is how much of an answer is passed on at a time.
+const rowBuffer = 128 << 10
+
+// sendRows writes rows as they come, for as long as they keep coming and the caller takes them. Once that has begun an error can only be shown by
+// breaking off.
+func sendRows(ctx context.Context, w http.ResponseWriter, rows *api.QueryTableResponse, a *answer) error {
 	defer rows.Data.Close()
 	w.Header().Set("X-Request-Id", a.request)
 	w.Header().Set("Content-Type", api.ArrowFileType)
 	w.WriteHeader(http.StatusOK)
 	a.status, a.sent = http.StatusOK, true
-	if _, err := io.Copy(w, rows.Data); err != nil {
-		a.broken = true
-		return fmt.Errorf("send rows: %w", err)
+	p := ctx.Value(patienceKey{}).(*patience)
+	control := http.NewResponseController(w)
+	buffer := make([]byte, rowBuffer)
+	for {
+		n, err := rows.Data.Read(buffer)
+		p.timer.Reset(p.limit)
+		_ = control.SetWriteDeadline(time.Now().Add(p.limit))
+		if _, gone := w.Write(buffer[:n]); gone != nil {
+			err = gone
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			a.broken = true
+			return fmt.Errorf("send rows: %w", err)
+		}
 	}
-	return nil
 }

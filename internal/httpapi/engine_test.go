@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/auth"
@@ -30,7 +31,7 @@ func withEngine(e *fakeEngine) func(*httpapi.Options) {
 	return func(o *httpapi.Options) { o.Engine, o.EngineToken = e, "inside" }
 }
 
-// ask posts a body with headers, NAME: VALUE each.
+// ask posts a body with headers, NAME: VALUE each. An answer that breaks off is a text that begins with "broken".
 func (s *server) ask(t *testing.T, path, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
@@ -43,7 +44,7 @@ func (s *server) ask(t *testing.T, path, body string, headers ...string) (*http.
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		return &http.Response{}, "broken: " + err.Error()
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
@@ -89,6 +90,39 @@ type closing struct {
 }
 
 func (c closing) Close() error { c.closed <- struct{}{}; return nil }
+
+// TestEngineRowsTakeTheirTime: rows may take longer than an operation may, as long as they keep coming; where they stop, the answer breaks off.
+func TestEngineRowsTakeTheirTime(t *testing.T) {
+	t.Parallel()
+	const limit, pieces = 300 * time.Millisecond, 30
+	ended := make(chan error, 1)
+	e := &fakeEngine{do: func(ctx context.Context, _ string, request any) (any, error) {
+		read, write := io.Pipe()
+		go func() {
+			defer write.Close()
+			for range pieces {
+				time.Sleep(limit / 15) // a stand-in for a slow table, not for a condition
+				_, _ = write.Write([]byte("rows "))
+			}
+			if request.(*api.QueryTableRequest).K == 2 {
+				<-ctx.Done()
+				ended <- context.Cause(ctx)
+				_ = write.CloseWithError(ctx.Err())
+			}
+		}()
+		return &api.QueryTableResponse{Data: read}, nil
+	}}
+	s := newServer(t, withEngine(e), func(o *httpapi.Options) { o.Limits.ReadTime = limit })
+	if resp, text := s.ask(t, "/v1/table/t/query", `{"vector":{},"k":1}`); resp.StatusCode != http.StatusOK || text != strings.Repeat("rows ", pieces) {
+		t.Errorf("%s: %q", resp.Status, text)
+	}
+	if _, text := s.ask(t, "/v1/table/t/query", `{"vector":{},"k":2}`); !strings.HasPrefix(text, "broken") {
+		t.Errorf("rows that stop look whole: %q", text)
+	}
+	if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the engine was stopped by %v", err)
+	}
+}
 
 // TestEngineErrorsForTheCloud: LanceDB's remote SDK is told by statuses that it does not take for something else; others by the specification's.
 func TestEngineErrorsForTheCloud(t *testing.T) {

@@ -60,7 +60,7 @@ func (l Limits) check() error {
 // bodyMost is the largest limit of a body that makes sense.
 const bodyMost = 4 << 30
 
-// begin starts the clock of an operation. Streams of rows may take as long as they keep coming.
+// begin starts the clock of an operation. Streams of rows may take as long as they keep coming, in either direction.
 func (l Limits) begin(r *http.Request, op api.Operation) (context.Context, context.CancelFunc) {
 	if op.Body == api.ArrowBody {
 		return r.Context(), func() {}
@@ -68,6 +68,9 @@ func (l Limits) begin(r *http.Request, op api.Operation) (context.Context, conte
 	limit := l.ReadTime
 	if mutates(op.Name) {
 		limit = l.WriteTime
+	}
+	if op.Returns == api.ReturnsArrow {
+		return withPatience(r.Context(), limit)
 	}
 	return context.WithTimeout(r.Context(), limit)
 }

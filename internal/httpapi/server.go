@@ -359,7 +359,7 @@ func (h *Handler) call(ctx context.Context, r *http.Request, q called, a *answer
 		return err
 	}
 	if rows, ok := response.(*api.QueryTableResponse); ok {
-		return sendRows(q.writer, rows, a)
+		return sendRows(ctx, q.writer, rows, a)
 	}
 	return finish(ctx, response)
 }

@@ -159,7 +159,7 @@ func lost(ctx context.Context, operation string, rows *rowStream, err error) err
 		return api.Errorf(api.CodeServiceUnavailable, "the engine has no worker running now; nothing was done; try again").Because(err)
 	case rows != nil && rows.broken.Load():
 		return api.Errorf(api.CodeInvalidInput, "the stream of rows broke off before its end; nothing was changed").Because(err)
-	case !changes(operation) && errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case !changes(operation) && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return api.Errorf(api.CodeServiceUnavailable, "%s took too long and was stopped: ask for less, or make an index that it can use", operation).Because(err)
 	case ctx.Err() != nil && !changes(operation):
 		return ctx.Err()
