@@ -17,6 +17,11 @@ type engineFlags struct {
 	URL     string   `help:"Where workers that are run elsewhere reach this server." name:"engine-catalog-url" env:"LANCEREST_ENGINE_CATALOG_URL" placeholder:"URL"`
 }
 
+// databases is a flag that says what a database is.
+type databases struct {
+	Databases string `help:"What the database means that LanceDB's SDKs name (db://NAME): one (nothing; the server is one database) or namespace (a namespace of that name, made on first use)." enum:"one,namespace" default:"one" env:"LANCEREST_DATABASES"`
+}
+
 // engineSecret is the variable of what workers that are run elsewhere want to be shown.
 const engineSecret = "LANCEREST_WORKER_SECRET"
 

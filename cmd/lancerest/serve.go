@@ -23,9 +23,10 @@ type serveCommand struct {
 	StagedKeep time.Duration `help:"Time that a staged manifest outlives the commit that published it, so that the commit can be completed again if its object is lost." default:"10s" env:"LANCEREST_STAGED_KEEP"`
 	Reconcile  time.Duration `help:"How often the versions of tables in use are compared with storage, for what writers and cleanups did past the catalog; 0s for never." default:"1m" env:"LANCEREST_RECONCILE"`
 	Engine     engineFlags   `embed:""`
-	Limits     limits        `embed:"" prefix:"limits-" envprefix:"LANCEREST_LIMITS_"`
-	Pool       statePool     `embed:"" prefix:"state-" envprefix:"LANCEREST_STATE_"`
-	OTLP       otlp          `embed:"" prefix:"otlp-" envprefix:"OTEL_EXPORTER_OTLP_"`
+	databases  `embed:""`
+	Limits     limits    `embed:"" prefix:"limits-" envprefix:"LANCEREST_LIMITS_"`
+	Pool       statePool `embed:"" prefix:"state-" envprefix:"LANCEREST_STATE_"`
+	OTLP       otlp      `embed:"" prefix:"otlp-" envprefix:"OTEL_EXPORTER_OTLP_"`
 }
 
 // roots are the flags of where tables live.
@@ -81,7 +82,7 @@ func (s *serveCommand) config() app.Config {
 	if c.Reconcile = s.Reconcile; c.Reconcile == 0 {
 		c.Reconcile = -1 // never
 	}
-	c.Engine = s.Engine.config()
+	c.Engine, c.Databases = s.Engine.config(), app.Databases(s.Databases)
 	s.Limits.apply(&c)
 	return c
 }

@@ -62,6 +62,8 @@ type Config struct {
 	StagedKeep time.Duration
 	// Reconcile is how often the versions of tables in use are compared with storage (default 1 minute; below 0 never).
 	Reconcile time.Duration
+	// Databases says what the name of a database means that LanceDB's SDKs send (default httpapi.DatabaseOne).
+	Databases httpapi.Databases
 	// Engine says who performs the operations on data (default: nobody).
 	Engine Engine
 	// Traces is the URL of the collector that traces are posted to as OTLP, in full (default: no traces).
@@ -155,6 +157,9 @@ func setDefaults(c *Config) {
 		c.Reconcile = time.Minute
 	}
 	c.StatePool.setDefaults()
+	if c.Databases == "" {
+		c.Databases = httpapi.DatabaseOne
+	}
 	c.Engine.setDefaults()
 }
 
@@ -252,7 +257,7 @@ func (a *App) openHandler(ctx context.Context, metrics *telemetry.Metrics) error
 	}
 	a.handler, err = httpapi.New(httpapi.Options{
 		Catalog: a.catalog, Logger: a.config.Logger, Version: a.config.Version, Metrics: metrics,
-		Traces: a.traces, Limits: a.config.Limits, Engine: performer, EngineToken: a.engineToken,
+		Traces: a.traces, Limits: a.config.Limits, Engine: performer, EngineToken: a.engineToken, Databases: a.config.Databases,
 	})
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/lancerest/lancerest/internal/config"
 	"github.com/lancerest/lancerest/internal/engine"
 	"github.com/lancerest/lancerest/internal/engine/worker"
+	"github.com/lancerest/lancerest/internal/httpapi"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
 	files "github.com/lancerest/lancerest/workers/lance"
@@ -26,6 +27,9 @@ const (
 	EngineOff  = "off"
 	EngineAuto = "auto"
 )
+
+// Databases says what the name of a database means that LanceDB's SDKs send: one, or namespace.
+type Databases = httpapi.Databases
 
 // Engine says who performs the operations on data.
 type Engine struct {

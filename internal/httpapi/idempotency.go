@@ -59,7 +59,11 @@ func keyedRequest(r *http.Request, q called, principal auth.Principal) (*keyed, 
 		return nil, api.Errorf(api.CodeInvalidInput, "%s has %d bytes: at most %d are allowed", idempotencyHeader, len(key), keyMax)
 	}
 	hash := sha256.New()
-	for _, part := range []string{r.Method, r.URL.EscapedPath(), r.URL.RawQuery} {
+	parts := []string{r.Method, r.URL.EscapedPath(), r.URL.RawQuery}
+	if q.database != "" {
+		parts = append(parts, q.database)
+	}
+	for _, part := range parts {
 		hash.Write([]byte(part))
 		hash.Write([]byte{0})
 	}

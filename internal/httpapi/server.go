@@ -38,6 +38,8 @@ type Options struct {
 	// EngineToken is the secret by which the engine's own requests are known ("" for none): they are parts of operations that are under way,
 	// so they take no place and are served while the server drains.
 	EngineToken string
+	// Databases says what the name of a database means that LanceDB's SDKs send (default DatabaseOne).
+	Databases Databases
 }
 
 // Handler serves the operations and the few paths beside them: /healthz, /readyz and /openapi.json. Create it with New.
@@ -295,7 +297,7 @@ func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *an
 	}
 	err = func() error {
 		defer leave() // also when it panics
-		return h.call(ctx, r, called{match: m, dialect: d, request: request, body: body, writer: w}, a)
+		return h.call(ctx, r, called{match: m, dialect: d, request: request, body: body, writer: w, database: h.database(r)}, a)
 	}()
 	if err != nil && m.row.op.Body == api.ArrowBody {
 		h.opts.Limits.drain(w, r)
@@ -310,6 +312,8 @@ type called struct {
 	request any
 	body    []byte
 	writer  http.ResponseWriter
+	// database is where what it names lies, "" for the root.
+	database string
 }
 
 // call performs an operation and encodes its answer.
@@ -327,6 +331,12 @@ func (h *Handler) call(ctx context.Context, r *http.Request, q called, a *answer
 	ctx = auth.WithCredentials(ctx, given)
 	caller.Identity, caller.Context = nil, contextOf(r.Header, caller.Context)
 	ctx = withDialect(auth.WithPrincipal(ctx, principal), d)
+	if err := h.enterDatabase(ctx, q); err != nil {
+		return err
+	}
+	if t, ok := request.(interface{ AsTarget() *api.Target }); ok {
+		a.target = t.AsTarget().ID
+	}
 	perform := func(ctx context.Context) (any, error) {
 		response, err := m.row.call(ctx, request)
 		return response, m.row.asCloud(d, err)
