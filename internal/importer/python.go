@@ -33,17 +33,33 @@ func readRows(ctx context.Context, python, dir string) ([]row, error) {
 	case err != nil:
 		return nil, fmt.Errorf("pylance could not read its table: %w: %s", err, lastLine(complaint.String()))
 	}
+	rows, err := decodeRows(&out)
+	if err != nil {
+		return nil, fmt.Errorf("what %s printed of its table cannot be understood (is it a Python with pylance?): %w", python, err)
+	}
+	return rows, nil
+}
+
+// decodeRows reads what the program prints. Its last line says how many rows it read: no output at all is not a table without rows.
+func decodeRows(out io.Reader) ([]row, error) {
 	var rows []row
-	for d := json.NewDecoder(&out); ; {
-		var r row
-		err := d.Decode(&r)
-		if errors.Is(err, io.EOF) {
+	for d := json.NewDecoder(out); ; {
+		var line struct {
+			row
+			Rows *int `json:"rows"`
+		}
+		switch err := d.Decode(&line); {
+		case errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("it ends after %d rows without the line that ends it", len(rows))
+		case err != nil:
+			return nil, err
+		case line.Rows == nil:
+			rows = append(rows, line.row)
+		case *line.Rows != len(rows) || d.More():
+			return nil, fmt.Errorf("it has %d rows before its last line, which says %d, or more after it", len(rows), *line.Rows)
+		default:
 			return rows, nil
 		}
-		if err != nil {
-			return nil, fmt.Errorf("what pylance read of its table cannot be understood: %w", err)
-		}
-		rows = append(rows, r)
 	}
 }
 
