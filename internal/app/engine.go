@@ -105,13 +105,24 @@ func (a *App) openEngine(ctx context.Context) (engine.Engine, error) {
 	if c.Kind != EngineAuto {
 		opts.Addresses = strings.Split(c.Kind, ",")
 	} else {
-		var err error
-		if opts.Command, err = a.engineCommand(ctx); err != nil {
-			return nil, err
+		if err := a.findPython(); err != nil {
+			a.config.Logger.LogAttrs(ctx, slog.LevelWarn, "there is no engine: it needs Python 3.10 or newer; the catalog serves everything else", slog.String("error", err.Error()))
+			return engine.None{}, nil
 		}
+		opts.Prepare = a.engineCommand
 	}
 	a.engine = worker.New(opts)
 	return a.engine, nil
+}
+
+// findPython looks whether there is a Python to run workers with, or to make their environment with.
+func (a *App) findPython() error {
+	installed, err := engineEnvironment(a.config.Data).Installed()
+	if err != nil || installed != "" {
+		return err
+	}
+	_, err = exec.LookPath(cmp.Or(a.config.Engine.Python, defaultPython))
+	return err
 }
 
 // engineCommand returns how a worker is started, installing what it needs if that was not done before.

@@ -33,14 +33,15 @@ type Catalog interface {
 	DropDeclared(ctx context.Context, id []string, location string) error
 }
 
-// Options say how an engine works. Catalog is required, and either Command or Addresses.
+// Options say how an engine works. Catalog is required, and either Prepare or Addresses.
 type Options struct {
 	Catalog Catalog
 	// URL is where workers reach the catalog, and Token the secret by which the catalog knows their requests as the engine's own: it
 	// travels in the header TokenHeader.
 	URL, Token string
-	// Command starts a worker, which is given --listen and the path of a socket in addition.
-	Command Command
+	// Prepare returns how a worker is started; it may first install what that needs, while requests are told that there is no worker yet. It is
+	// called again after a failure, and not after a success. A worker is given --listen and the path of a socket in addition.
+	Prepare func(ctx context.Context) (Command, error)
 	// Addresses are workers that somebody else runs, each "unix:PATH" or "HOST:PORT"; no processes are started then. Secret is what
 	// they want to be shown.
 	Addresses []string
@@ -70,6 +71,7 @@ type Engine struct {
 	answers map[string]api.Operation
 	turns   chan struct{}
 	pool    *pool
+	ready   prepared
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }

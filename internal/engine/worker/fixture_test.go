@@ -70,7 +70,7 @@ func newLake(t *testing.T, change ...func(*worker.Options)) *lake {
 	}
 	server := httptest.NewServer(handler)
 	opts := worker.Options{
-		Catalog: l.catalog, URL: server.URL, Token: token, Command: command, Workers: 1, Logger: slog.New(slog.NewTextHandler(l.log, nil)),
+		Catalog: l.catalog, URL: server.URL, Token: token, Prepare: run(command), Workers: 1, Logger: slog.New(slog.NewTextHandler(l.log, nil)),
 	}
 	for _, f := range change {
 		f(&opts)
@@ -92,6 +92,11 @@ func newLake(t *testing.T, change ...func(*worker.Options)) *lake {
 		}
 	})
 	return l
+}
+
+// run returns what prepares a worker that is started so.
+func run(c worker.Command) func(context.Context) (worker.Command, error) {
+	return func(context.Context) (worker.Command, error) { return c, nil }
 }
 
 // text is a log that can be read while it is written.

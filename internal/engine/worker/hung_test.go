@@ -37,7 +37,7 @@ time.sleep(1000)
 // TestHung: a worker that goes on for a caller who is gone is replaced, since nothing can stop the library.
 func TestHung(t *testing.T) {
 	t.Parallel()
-	l := newLake(t, func(o *worker.Options) { o.Command = worker.Command{Path: python(t), Args: []string{"-c", hung}} })
+	l := newLake(t, func(o *worker.Options) { o.Prepare = run(worker.Command{Path: python(t), Args: []string{"-c", hung}}) })
 	eventually(t, "a replacement", func() bool {
 		return strings.Contains(l.log.String(), "QueryTable goes on 99 s after its caller hung up")
 	})
@@ -46,6 +46,8 @@ func TestHung(t *testing.T) {
 // TestSilent: the engine of a worker that says nothing can be closed nevertheless.
 func TestSilent(t *testing.T) {
 	t.Parallel()
-	l := newLake(t, func(o *worker.Options) { o.Command = worker.Command{Path: python(t), Args: []string{"-c", silent}} })
+	l := newLake(t, func(o *worker.Options) {
+		o.Prepare = run(worker.Command{Path: python(t), Args: []string{"-c", silent}})
+	})
 	l.Close()
 }

@@ -25,6 +25,27 @@ type Command struct {
 	Env  []string // what is set in its environment besides what the server has, NAME=VALUE
 }
 
+// prepared is how workers are started, once that is known.
+type prepared struct {
+	mu   sync.Mutex
+	done bool
+	how  Command
+}
+
+// command returns how a worker is started, preparing it if that has not succeeded yet. One caller prepares, the others wait.
+func (p *prepared) command(ctx context.Context, prepare func(context.Context) (Command, error)) (Command, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.done {
+		return p.how, nil
+	}
+	how, err := prepare(ctx)
+	if err == nil {
+		p.how, p.done = how, true
+	}
+	return how, err
+}
+
 const (
 	startTime   = 2 * time.Minute // for a worker to say that it is ready: the first one on a machine has much to load
 	statusEvery = time.Second
@@ -84,12 +105,16 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // start runs a worker and waits until it is ready.
 func (e *Engine) start(ctx context.Context) (*process, error) {
+	command, err := e.ready.command(ctx, e.opts.Prepare)
+	if err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "lancerest-worker-") // short: the path of a socket has about 100 bytes at most
 	if err != nil {
 		return nil, err
 	}
 	p := &process{dir: dir, ended: make(chan struct{})}
-	if err := p.run(e.opts); err != nil {
+	if err := p.run(command); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	ready := make(chan struct{})
@@ -110,11 +135,11 @@ func (e *Engine) start(ctx context.Context) (*process, error) {
 	}
 }
 
-func (p *process) run(opts Options) error {
+func (p *process) run(c Command) error {
 	socket := filepath.Join(p.dir, "socket")
 	p.member = newMember("unix", socket, "")
-	p.cmd = exec.Command(opts.Command.Path, append(slices.Clone(opts.Command.Args), "--listen", socket)...)
-	p.cmd.Env = append(environment(), opts.Command.Env...)
+	p.cmd = exec.Command(c.Path, append(slices.Clone(c.Args), "--listen", socket)...)
+	p.cmd.Env = append(environment(), c.Env...)
 	input, err := p.cmd.StdinPipe()
 	if err != nil {
 		return err

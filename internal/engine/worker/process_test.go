@@ -218,7 +218,8 @@ func TestMemory(t *testing.T) {
 func TestNoWorker(t *testing.T) {
 	t.Parallel()
 	l := newLake(t, func(o *worker.Options) {
-		o.Command, o.Patience = worker.Command{Path: python(t), Args: []string{"-c", "raise SystemExit('no library here')"}}, 300*time.Millisecond
+		o.Prepare = run(worker.Command{Path: python(t), Args: []string{"-c", "raise SystemExit('no library here')"}})
+		o.Patience = 300 * time.Millisecond
 	})
 	_, err := l.Do(t.Context(), "CreateTable", &api.CreateTableRequest{Target: api.At("t"), ArrowStream: api.ArrowStream{Data: bytes.NewReader(rows(t))}})
 	if api.CodeOf(err) != api.CodeServiceUnavailable {
@@ -230,6 +231,25 @@ func TestNoWorker(t *testing.T) {
 	// The name is free again.
 	if _, err := l.catalog.TableExists(t.Context(), &api.TableExistsRequest{Target: api.At("t")}); api.CodeOf(err) != api.CodeTableNotFound {
 		t.Errorf("the table: %v, want that there is none", err)
+	}
+}
+
+// TestPrepareLater: while workers are being prepared requests wait for them, and a failure of that is tried again.
+func TestPrepareLater(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	l := newLake(t, func(o *worker.Options) {
+		how := o.Prepare
+		o.Prepare = func(ctx context.Context) (worker.Command, error) {
+			if calls++; calls == 1 {
+				return worker.Command{}, errors.New("the index of packages is away")
+			}
+			return how(ctx)
+		}
+	})
+	l.create(t)
+	if !strings.Contains(l.log.String(), "the index of packages is away") {
+		t.Error("the log does not tell what failed")
 	}
 }
 
@@ -256,7 +276,7 @@ func TestRemote(t *testing.T) {
 			t.Parallel()
 			address := runRemote(t, "the right one")
 			l := newLake(t, func(o *worker.Options) {
-				o.Command, o.Addresses, o.Secret = worker.Command{}, []string{address}, secret
+				o.Prepare, o.Addresses, o.Secret = nil, []string{address}, secret
 			})
 			_, err := l.Do(t.Context(), "CreateTable", &api.CreateTableRequest{Target: api.At("t"), ArrowStream: api.ArrowStream{Data: bytes.NewReader(rows(t))}})
 			if want != (err == nil) {
