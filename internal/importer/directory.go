@@ -74,6 +74,7 @@ func (r *run) rowTable(row row, path lance.TableID) table {
 		return t
 	}
 	t.location = r.Resolve(loc)
+	t.link = t.location != loc
 	if t.properties, err = row.properties(); err != nil {
 		t.fault = "the metadata of its row in the directory catalog are no map of texts: " + err.Error()
 	}

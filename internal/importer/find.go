@@ -43,6 +43,7 @@ func (r *run) find(ctx context.Context) (*found, error) {
 	}
 	slices.SortStableFunc(f.tables, func(a, b table) int { return slices.Compare(a.path, b.path) })
 	f.checkNames()
+	f.checkPlaces()
 	return f, nil
 }
 
@@ -113,7 +114,8 @@ func (r *run) listedTable(path lance.TableID, parent lance.Location, name string
 	if err != nil {
 		return table{path: path, location: parent, fault: err.Error()}
 	}
-	return table{path: path, location: r.Resolve(loc), listed: true}
+	really := r.Resolve(loc)
+	return table{path: path, location: really, link: really != loc, listed: true}
 }
 
 // holding returns those of the directories in parent that are datasets.
@@ -142,22 +144,18 @@ func (r *run) holding(ctx context.Context, parent lance.Location, names []string
 
 // folder is a directory of a tree.
 type folder struct {
-	location lance.Location
-	names    []string // its directories that lead to it
-	inside   []string // its own directories
+	location lance.Location // past symbolic links
+	link     bool           // the last of its names is a symbolic link
+	names    []string       // its directories that lead to it
+	inside   []string       // its own directories
 }
 
-// findBelow takes every dataset of the tree, whatever it is called; the directories that lead to it become namespaces.
+// findBelow takes every dataset of the tree, whatever it is called; the directories that lead to it become namespaces. Symbolic links to other
+// directories are followed once all that can be reached without them is found, for they may lead to where we came from.
 func (r *run) findBelow(ctx context.Context, f *found) error {
-	level := []folder{{location: r.Location}}
+	level, links := []folder{{location: r.Resolve(r.Location)}}, []folder(nil)
 	seen := map[lance.Location]bool{}
 	for len(level) > 0 {
-		// Symbolic links may lead to where we came from.
-		level = slices.DeleteFunc(level, func(at folder) bool {
-			really := r.Resolve(at.location)
-			defer func() { seen[really] = true }()
-			return seen[really]
-		})
 		g, gctx := errgroup.WithContext(ctx)
 		g.SetLimit(parallel)
 		for i := range level {
@@ -171,26 +169,45 @@ func (r *run) findBelow(ctx context.Context, f *found) error {
 		}
 		var next []folder
 		for _, at := range level {
-			next = append(next, r.sort(f, at)...)
+			if !r.dataset(f, at) && !seen[at.location] {
+				seen[at.location] = true
+				next = append(next, r.below(f, at)...)
+			}
 		}
-		level = next
+		level = nil
+		for _, at := range next {
+			if at.link {
+				links = append(links, at)
+			} else {
+				level = append(level, at)
+			}
+		}
+		if len(level) == 0 {
+			slices.SortFunc(links, func(a, b folder) int { return slices.Compare(a.names, b.names) })
+			level, links = links, nil
+		}
 	}
 	return nil
 }
 
-// sort takes a directory of a tree for a dataset, or returns the directories in it.
-func (r *run) sort(f *found, at folder) []folder {
+// dataset takes a directory of a tree for a dataset, or says that it is none.
+func (r *run) dataset(f *found, at folder) bool {
 	last := len(at.names) - 1
 	if slices.Contains(at.inside, lance.VersionsDir) || last >= 0 && strings.HasSuffix(at.names[last], suffix) {
 		path := r.at(at.names...)
 		path[len(path)-1] = strings.TrimSuffix(path[len(path)-1], suffix)
-		f.tables = append(f.tables, table{path: path, location: r.Resolve(at.location), listed: true})
-		return nil
+		f.tables = append(f.tables, table{path: path, location: at.location, link: at.link, listed: true})
+		return true
 	}
 	if slices.Contains(at.inside, catalogTable) {
 		f.tables = append(f.tables, table{path: r.at(at.names...), location: at.location, fault: "it is a directory catalog of its own: import it by its own location"})
-		return nil
+		return true
 	}
+	return false
+}
+
+// below returns the directories in a directory of a tree.
+func (r *run) below(f *found, at folder) []folder {
 	var below []folder
 	for _, name := range at.inside {
 		loc, err := at.location.Join(name)
@@ -198,7 +215,8 @@ func (r *run) sort(f *found, at folder) []folder {
 			f.tables = append(f.tables, table{path: r.at(at.names...), location: at.location, fault: fmt.Sprintf("what is in its directory %q is too deep or cannot be named: %v", name, err)})
 			continue
 		}
-		below = append(below, folder{location: loc, names: append(slices.Clone(at.names), name)})
+		really := r.Resolve(loc)
+		below = append(below, folder{location: really, link: really != loc, names: append(slices.Clone(at.names), name)})
 	}
 	return below
 }

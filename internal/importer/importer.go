@@ -56,7 +56,7 @@ type Options struct {
 	Resolve func(lance.Location) lance.Location
 	// Refuse says why a location can have no table of this catalog, "" if nothing is known against it (default).
 	Refuse func(lance.Location) string
-	// Report is told of every table, in the order in which they are done, never from two goroutines at once.
+	// Report is told of every table, in the order of their names, never from two goroutines at once.
 	Report func(Item)
 }
 
@@ -96,6 +96,7 @@ type run struct {
 	Options
 	mu      sync.Mutex
 	summary Summary
+	told    int // tables that Report was told of
 }
 
 // Run imports, or reports what it would import. The error says why nothing could be found, or that ctx ended; what befell single tables is in
@@ -121,20 +122,26 @@ func Run(ctx context.Context, o Options) (Summary, error) {
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
-	for _, t := range found.tables {
+	done := make([]*Item, len(found.tables))
+	for i, t := range found.tables {
 		g.Go(func() error {
-			r.report(r.take(gctx, t))
+			r.report(done, i, r.take(gctx, t))
 			return gctx.Err()
 		})
 	}
 	return r.summary, g.Wait()
 }
 
-func (r *run) report(i Item) {
+// report tells of a table, the one with number i, once all before it were told of. done keeps those that wait for that.
+func (r *run) report(done []*Item, i int, item Item) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.summary.Tables[i.Status]++
-	r.Report(i)
+	r.summary.Tables[item.Status]++
+	done[i] = &item
+	for ; r.told < len(done) && done[r.told] != nil; r.told++ {
+		r.Report(*done[r.told])
+		done[r.told] = &Item{} // it is not needed any more
+	}
 }
 
 // makeSpaces makes the namespaces, outer ones first, that are not there. One that a table's name stands in the way of is left to the refusals of
@@ -170,6 +177,9 @@ func (r *run) take(ctx context.Context, t table) Item {
 		return item
 	}
 	if r.there(ctx, &item) {
+		return item
+	}
+	if item.Why = t.twin; item.Why != "" {
 		return item
 	}
 	if item.Why = r.Refuse(t.location); item.Why != "" {
@@ -264,8 +274,10 @@ type table struct {
 	path       lance.TableID
 	location   lance.Location
 	properties map[string]string
+	link       bool   // its directory is a symbolic link to location
 	listed     bool   // it was found in a listing, where a marker may say that it is no table any more
 	fault      string // why it cannot be taken
+	twin       string // why it stands back behind another table that was found; what the catalog has already is there all the same
 }
 
 // found is what lies in a source.
