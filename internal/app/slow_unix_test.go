@@ -4,6 +4,7 @@ package app_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -81,5 +82,43 @@ func TestSlowStatementsNameTheirOperation(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string(nil), missing); diff != "" {
 		t.Errorf("no slow statement of these is logged with its operation (-want +got):\n%s\n%s", diff, log.String())
+	}
+}
+
+// TestRoundTripsOfACommit: a commit of ten tables asks the database as often as one of a single table, and all in a few round trips: one to look,
+// three to reserve, two to resolve, COMMIT included.
+func TestRoundTripsOfACommit(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.Start(t, pgtest.Options{})
+	var log sharedBuffer
+	s := serve(t, app.Config{
+		State: cluster.URL(), Root: filepath.Join(t.TempDir(), "tables"), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		StatePool: app.StatePool{SlowStatement: time.Nanosecond},
+	})
+	const tables = 10
+	batch := &api.BatchCreateTableVersionsRequest{}
+	for i := range tables {
+		name := fmt.Sprint("t", i)
+		if _, err := s.DeclareTable(t.Context(), &api.DeclareTableRequest{Target: api.At(name)}); err != nil {
+			t.Fatal(err)
+		}
+		s.commit(t, name, 1)
+		batch.Entries = append(batch.Entries, api.CreateTableVersionEntry{ID: []string{name}, StagedVersion: s.stage(t, name, 2)})
+	}
+	if _, err := s.BatchCreateTableVersions(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	trips := func(operation string) (times []string) {
+		for _, m := range regexp.MustCompile(`operation=`+operation+` took=\S+ times=(\d+) `).FindAllStringSubmatch(log.String(), -1) {
+			times = append(times, m[1])
+		}
+		return times
+	}
+	single := trips("CreateTableVersion")
+	if diff := cmp.Diff([]string{"2", "5", "2", "1", "3", "1"}, single[len(single)-6:]); diff != "" || len(single) != 6*tables {
+		t.Errorf("round trips of %d single commits: %d; statements in those of the last (-want +got):\n%s", tables, len(single), diff)
+	}
+	if diff := cmp.Diff([]string{"20", "50", "11", "1", "21", "1"}, trips("BatchCreateTableVersions")); diff != "" {
+		t.Errorf("statements in the round trips of a batch of %d (-want +got):\n%s", tables, diff)
 	}
 }

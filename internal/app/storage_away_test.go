@@ -58,8 +58,16 @@ func serve(t *testing.T, config app.Config) running {
 // commit stages and commits one version of a table.
 func (r running) commit(t *testing.T, table string, v int64) {
 	t.Helper()
-	ctx := context.Background()
-	described, err := r.DescribeTable(ctx, &api.DescribeTableRequest{Target: api.At(table)})
+	req := &api.CreateTableVersionRequest{Target: api.At(table), StagedVersion: r.stage(t, table, v)}
+	if _, err := r.CreateTableVersion(context.Background(), req); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stage stages one version of a table, and returns what asks for its commit.
+func (r running) stage(t *testing.T, table string, v int64) api.StagedVersion {
+	t.Helper()
+	described, err := r.DescribeTable(context.Background(), &api.DescribeTableRequest{Target: api.At(table)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,10 +82,7 @@ func (r running) commit(t *testing.T, table string, v int64) {
 	if err := os.WriteFile("/"+key, lancetest.Manifest(lancetest.Spec{Version: lance.VersionNumber(v)}), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	req := &api.CreateTableVersionRequest{Target: api.At(table), StagedVersion: api.StagedVersion{Version: v, ManifestPath: key}}
-	if _, err := r.CreateTableVersion(ctx, req); err != nil {
-		t.Fatal(err)
-	}
+	return api.StagedVersion{Version: v, ManifestPath: key}
 }
 
 // versions lists the numbers of a table's versions.

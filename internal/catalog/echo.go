@@ -25,31 +25,17 @@ type burntChain struct {
 }
 
 // checkBurnt finds the first chain that a work would continue right after a burnt slot.
-func (j *judge) checkBurnt() error {
-	var works []*work
-	var slots []lance.Slot
-	for _, w := range j.creates {
+func (j *judge) checkBurnt() {
+	for i, w := range j.creates {
 		head := j.heads[w.slot.Chain]
 		if w.echo || w.version.Detached() || head.Number == 0 || w.version != head.Number+1 {
 			continue
 		}
-		works = append(works, w)
-		slots = append(slots, head.Slot)
-	}
-	if len(slots) == 0 {
-		return nil
-	}
-	burnt, err := j.tx.Burnt(slots)
-	if err != nil {
-		return err
-	}
-	for i, w := range works {
-		if burnt[i] {
-			j.v.burnt = &burntChain{chainPlace: w.chainPlace(), head: j.heads[w.slot.Chain]}
-			return nil
+		if j.found.Burnt[i] { // of the slot before the work's, which is the head's
+			j.v.burnt = &burntChain{chainPlace: w.chainPlace(), head: head}
+			return
 		}
 	}
-	return nil
 }
 
 // echo commits a copy of a chain's head under the next number. That somebody else did so first, or that the table went away, is

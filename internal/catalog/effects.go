@@ -17,6 +17,7 @@ type effects struct {
 	t       *lance.Transaction
 	entries []lance.Entry // a copy of the transaction's, to which counts are added
 
+	rows     []lance.Version       // to publish
 	versions []lance.Version       // by entry
 	waiting  []lance.TransactionID // others that must end before this one can
 	index    int                   // of the entry that refusal is about
@@ -31,29 +32,16 @@ func (e *effects) finished() *finished {
 	return &finished{state: lance.TransactionCommitted, entries: e.entries, versions: e.versions}
 }
 
-// run performs all entries; done says what was published, by entry (nil if the transaction makes no version).
+// run performs all entries; done says what was published, by entry (nil if the transaction makes no version). Versions after the last other
+// entry are left to commit.
 func (e *effects) run(done []published) error {
 	e.versions = make([]lance.Version, len(e.entries))
-	var rows []lance.Version
-	flush := func() error {
-		if len(rows) == 0 {
-			return nil
-		}
-		n, err := e.tx.PublishVersions(rows)
-		if err == nil && n != len(rows) {
-			err = errNotPending // somebody else has ended the transaction
-		}
-		rows = rows[:0]
-		return err
-	}
 	for i, entry := range e.entries {
 		if entry.Kind == lance.EntryCreateVersion {
-			row := publishedRow(entry, e.t, done[i].info)
-			rows = append(rows, row)
-			e.versions[i] = row
+			e.rows = append(e.rows, publishedRow(entry, e.t, done[i].info))
 			continue
 		}
-		if err := flush(); err != nil {
+		if err := e.flush(); err != nil {
 			return err
 		}
 		if err := e.other(i, entry); err != nil || e.refusal != nil || len(e.waiting) > 0 {
@@ -61,25 +49,35 @@ func (e *effects) run(done []published) error {
 			return err
 		}
 	}
-	if err := flush(); err != nil {
-		return err
-	}
-	if err := e.keepUnsynced(done); err != nil {
-		return err
-	}
-	return e.readBack()
+	return e.keepUnsynced(done)
 }
 
-// readBack reads the rows as they are now, in the same transaction, for the answer.
-func (e *effects) readBack() error {
-	var slots []lance.Slot
+// flush publishes the versions before another entry.
+func (e *effects) flush() error {
+	if len(e.rows) == 0 {
+		return nil
+	}
+	n, err := e.tx.PublishVersions(e.rows)
+	if err == nil && n != len(e.rows) {
+		err = errNotPending // somebody else has ended the transaction
+	}
+	e.rows = nil
+	return err
+}
+
+// commit publishes what is left, marks the transaction committed, and reads the rows as they are then, for the answer.
+func (e *effects) commit() error {
+	c := store.Commitment{ID: e.t.ID, Publish: e.rows, Entries: e.changed()}
 	var at []int
 	for i, entry := range e.entries {
 		if entry.Kind == lance.EntryCreateVersion {
-			slots, at = append(slots, slotOf(entry)), append(at, i)
+			c.Read, at = append(c.Read, slotOf(entry)), append(at, i)
 		}
 	}
-	rows, err := e.tx.Versions(slots)
+	rows, ok, err := e.tx.Commit(c)
+	if err == nil && !ok {
+		err = errNotPending
+	}
 	if err != nil {
 		return err
 	}

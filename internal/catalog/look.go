@@ -15,20 +15,20 @@ import (
 // ones), and the rows that stand in their slots, on one snapshot. What was prepared in the round before is kept where it still holds.
 func (c *Catalog) look(ctx context.Context, steps []step, before []*work, where naming) ([]*work, error) {
 	works := make([]*work, len(steps))
-	ids := make([]lance.TableID, len(steps))
+	q := store.Question{Tables: make([]lance.TableID, len(steps)), Named: make([]store.NamedSlot, len(steps))}
 	for i, s := range steps {
 		works[i] = &work{step: s, index: i}
-		ids[i] = s.id
+		q.Tables[i], q.Named[i] = s.id, store.NamedSlot{Table: s.id, Branch: s.branch, Number: s.version}
 	}
 	err := c.view(ctx, func(r store.Reader) error {
-		tables, err := r.Tables(ids)
+		found, err := r.Look(q)
 		if err != nil {
 			return err
 		}
-		if err := c.assign(r, works, tables, where); err != nil {
+		if err := c.assign(r, works, found.Tables, where); err != nil {
 			return err
 		}
-		return noteKnown(r, creating(works))
+		return noteKnown(r, creating(works), found.Named)
 	})
 	if err != nil {
 		return nil, err

@@ -68,19 +68,12 @@ func (c *Catalog) checkReferred(ctx context.Context, works []*work, where naming
 	return nil
 }
 
-// noteKnown notes which works have a row in their slot already, so that storage need not be asked who owns it, and for each version
-// to attach which detached versions stand before it in its chain.
-func noteKnown(r store.Reader, creates []*work) error {
-	slots := make([]lance.Slot, len(creates))
-	for i, w := range creates {
-		slots[i] = w.slot
-	}
-	rows, err := r.Versions(slots)
-	if err != nil {
-		return err
-	}
-	for i, w := range creates {
-		w.known = rows[i].Number != 0
+// noteKnown notes which works have a row in their slot already, as the rows at the slots of all works tell, so that storage need not be asked
+// who owns it, and for each version to attach which detached versions stand before it in its chain.
+func noteKnown(r store.Reader, creates []*work, named []lance.Version) error {
+	for _, w := range creates {
+		// A table that the commit itself declares has no rows yet, whatever has its name now.
+		w.known = w.live && named[w.index].Number != 0
 	}
 	return followAll(r, creates)
 }

@@ -66,24 +66,43 @@ type judge struct {
 	where   naming
 	v       *verdict
 	creates []*work
+	found   store.Findings
 	rows    []lance.Version // at the slots of creates
 	same    []bool          // the row holds what the work wants to put there
+	chains  []lance.Chain   // that get or lose versions
 	heads   map[lance.Chain]lance.Version
+}
+
+// look asks all that there is to ask at once: the tables, what stands in the slots and before them, the heads, and what was aborted.
+func (j *judge) look() error {
+	j.creates = creating(j.works)
+	var q store.Question
+	seen := map[lance.Chain]bool{}
+	for _, w := range j.works {
+		q.Tables = append(q.Tables, w.id)
+		if (w.kind == lance.EntryCreateVersion || w.kind == lance.EntryDeleteVersions) && !seen[w.slot.Chain] {
+			seen[w.slot.Chain] = true
+			q.Chains = append(q.Chains, w.slot.Chain)
+		}
+	}
+	for _, w := range j.creates {
+		q.Slots = append(q.Slots, w.slot)
+		q.Contents = append(q.Contents, store.Content{Slot: w.slot, Digest: w.digest})
+		q.Burnt = append(q.Burnt, lance.Slot{Chain: w.slot.Chain, Number: w.version - 1})
+	}
+	var err error
+	j.found, err = j.tx.Look(q)
+	j.rows, j.chains = j.found.Versions, q.Chains
+	return err
 }
 
 // run fills in the verdict; an empty one means that the works may be inserted.
 func (j *judge) run() error {
-	if err := j.checkTables(); err != nil || j.v.stale {
+	if err := j.look(); err != nil {
 		return err
 	}
-	j.creates = creating(j.works)
-	slots := make([]lance.Slot, len(j.creates))
-	for i, w := range j.creates {
-		slots[i] = w.slot
-	}
-	var err error
-	if j.rows, err = j.tx.Versions(slots); err != nil {
-		return err
+	if j.checkTables(); j.v.stale {
+		return nil
 	}
 	j.compare()
 	j.v.same = len(j.creates) > 0 && len(j.creates) == len(j.works) && !slices.Contains(j.same, false)
@@ -111,34 +130,25 @@ func (j *judge) run() error {
 	if err := j.checkDeclares(); err != nil || j.v.refusal != nil || j.v.stale {
 		return err
 	}
-	if err := j.checkNumbers(); err != nil || j.v.refusal != nil || len(j.v.pending) > 0 {
-		return err
+	if j.checkNumbers(); j.v.refusal != nil || len(j.v.pending) > 0 {
+		return nil
 	}
-	if err := j.checkAborted(slots); err != nil || j.v.refusal != nil {
-		return err
+	if j.checkAborted(); j.v.refusal != nil {
+		return nil
 	}
-	if err := j.checkBurnt(); err != nil || j.v.burnt != nil {
-		return err
+	if j.checkBurnt(); j.v.burnt != nil {
+		return nil
 	}
 	return j.checkEnds()
 }
 
 // checkTables sees that every id still leads to the table that was looked at: each incarnation is its own (C1).
-func (j *judge) checkTables() error {
-	ids := make([]lance.TableID, len(j.works))
+func (j *judge) checkTables() {
 	for i, w := range j.works {
-		ids[i] = w.id
-	}
-	tables, err := j.tx.Tables(ids)
-	if err != nil {
-		return err
-	}
-	for i, w := range j.works {
-		if w.live && tables[i].ID != w.table.ID {
+		if w.live && j.found.Tables[i].ID != w.table.ID {
 			j.v.stale = true
 		}
 	}
-	return nil
 }
 
 // compare tells which rows hold what the works want to put there: by the staged path, or by the bytes (C5). Pending rows
@@ -252,10 +262,10 @@ func (j *judge) checkDeclares() error {
 
 // checkNumbers sees that each version is the next of its chain, counting those that stand before it in the batch: the first
 // of main is 1, the first of a branch the version it forks from; detached versions have no order (C5, C13).
-func (j *judge) checkNumbers() error {
-	heads, err := j.headsOf()
-	if err != nil || len(j.v.pending) > 0 {
-		return err
+func (j *judge) checkNumbers() {
+	heads := j.headsOf()
+	if len(j.v.pending) > 0 {
+		return
 	}
 	for _, w := range j.works {
 		head := heads[w.slot.Chain]
@@ -263,19 +273,18 @@ func (j *judge) checkNumbers() error {
 		case w.kind == lance.EntryDeleteVersions:
 			if e := latestDeleted(w.ranges, head.number, w.branch); e != nil {
 				j.v.refusal = j.where.wrap(w, e)
-				return nil
+				return
 			}
 		case w.kind == lance.EntryCreateVersion && !w.version.Detached():
 			if e := w.checkNumber(head); e != nil {
 				j.v.refusal = j.where.wrap(w, e)
 				cp := w.chainPlace()
 				j.v.behind = &cp
-				return nil
+				return
 			}
 			heads[w.slot.Chain] = headNumber{number: w.version, own: true}
 		}
 	}
-	return nil
 }
 
 // latestDeleted refuses ranges that hold the latest version of a chain: readers would fall back to an older one, and writers could
@@ -295,31 +304,17 @@ type headNumber struct {
 	own    bool
 }
 
-func (j *judge) headsOf() (map[lance.Chain]headNumber, error) {
+func (j *judge) headsOf() map[lance.Chain]headNumber {
 	heads := map[lance.Chain]headNumber{}
-	var chains []lance.Chain
-	for _, w := range j.works {
-		if w.kind != lance.EntryCreateVersion && w.kind != lance.EntryDeleteVersions {
-			continue
-		}
-		if _, seen := heads[w.slot.Chain]; !seen {
-			heads[w.slot.Chain] = headNumber{}
-			chains = append(chains, w.slot.Chain)
-		}
-	}
-	rows, err := j.tx.Heads(chains)
-	if err != nil {
-		return nil, err
-	}
 	j.heads = map[lance.Chain]lance.Version{}
-	for i, row := range rows {
+	for i, row := range j.found.Heads {
 		if row.Number != 0 && row.State == lance.VersionPending {
 			j.wait(row.Transaction)
 		}
-		j.heads[chains[i]] = row
-		heads[chains[i]] = headNumber{number: row.Number}
+		j.heads[j.chains[i]] = row
+		heads[j.chains[i]] = headNumber{number: row.Number}
 	}
-	return heads, nil
+	return heads
 }
 
 // checkNumber says why a version cannot be the next of its chain, nil if it can.
@@ -340,20 +335,11 @@ func (w *work) checkNumber(head headNumber) *api.Error {
 
 // checkAborted refuses bytes that belong to an aborted transaction's entry for the slot: the writer must stage anew, so that
 // one content never belongs to two transactions (C5).
-func (j *judge) checkAborted(slots []lance.Slot) error {
-	contents := make([]store.Content, len(slots))
-	for i, w := range j.creates {
-		contents[i] = store.Content{Slot: w.slot, Digest: w.digest}
-	}
-	aborted, err := j.tx.Aborted(contents)
-	if err != nil {
-		return err
-	}
-	if i := slices.Index(aborted, true); i >= 0 {
+func (j *judge) checkAborted() {
+	if i := slices.Index(j.found.Aborted, true); i >= 0 {
 		j.v.refusal = j.where.wrap(j.creates[i], api.Errorf(api.CodeConcurrentModification,
 			"this very manifest was part of a commit that another writer beat: read the table again and stage a new one"))
 	}
-	return nil
 }
 
 // checkEnds waits for transactions that still have to finish on a table that is about to be deregistered, or to lose versions. So a
@@ -390,7 +376,7 @@ func (j *judge) insert(t *lance.Transaction) error {
 			Staged: w.staged, Size: w.size, Digest: w.digest, Timestamp: t.CreatedAt, Metadata: w.metadata, Summary: w.summary,
 		}
 	}
-	if err := j.tx.InsertVersions(rows); err != nil {
+	if err := j.tx.Reserve(*t, rows); err != nil {
 		return err
 	}
 	for _, w := range j.creates {
@@ -399,7 +385,7 @@ func (j *judge) insert(t *lance.Transaction) error {
 		}
 	}
 	j.v.reserved = true
-	return j.tx.InsertTransaction(*t)
+	return nil
 }
 
 // apply performs a batch that makes no version, in this one transaction.

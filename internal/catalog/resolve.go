@@ -86,10 +86,7 @@ func (c *Catalog) resolve(ctx context.Context, t *lance.Transaction, done []publ
 			pending = e.waiting
 			return errRolledBack
 		}
-		was, err := tx.ResolveTransaction(t.ID, lance.TransactionCommitted, e.changed())
-		if err == nil && !was {
-			err = errNotPending
-		}
+		err := e.commit()
 		if err == nil && slices.ContainsFunc(t.Entries, attaches) {
 			err = tx.InsertJob(store.Job{ID: tx.NewID(), Kind: JobDropDetached, Payload: string(t.ID), RunAt: tx.Now().Add(detachedKeep)})
 		}

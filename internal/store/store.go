@@ -66,6 +66,7 @@ type Reader interface {
 	JobReader
 	AnswerReader
 	UnsyncedReader
+	Looker
 }
 
 // Tx is what a transaction may look at and change. Reads see the transaction's own writes.
@@ -78,6 +79,7 @@ type Tx interface {
 	JobWriter
 	AnswerWriter
 	UnsyncedWriter
+	Committer
 	// Now is the time the transaction began, in UTC at millisecond precision: all rows of one commit share one clock reading.
 	Now() time.Time
 	// NewID returns an ObjectID that no row has had.

@@ -45,8 +45,8 @@ type PostgresOptions struct {
 
 // SlowStatement is what one slow round trip asked of the database.
 type SlowStatement struct {
-	SQL   string // behind the BEGIN that travelled with it
-	Times int    // how many lists of arguments it ran with
+	SQL   string // several statements, and BEGIN, where they travelled together
+	Times int    // how many lists of arguments they ran with
 	Took  time.Duration
 }
 

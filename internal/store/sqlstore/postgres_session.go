@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -121,7 +123,11 @@ func (s *pgSession) commit() error {
 	go func() { answer <- s.sendCommit(conn) }()
 	late := time.NewTimer(s.p.options.StatementTimeout + grace)
 	defer late.Stop()
-	defer func() { s.tell("COMMIT", 1, began) }()
+	defer func() {
+		if took := time.Since(began); took >= s.p.options.SlowStatement {
+			s.tell([]string{"COMMIT"}, 1, took)
+		}
+	}()
 	select {
 	case err := <-answer:
 		if errors.Is(err, errLost) {
@@ -182,56 +188,80 @@ func (s *pgSession) commitError(err error) error {
 	return fmt.Errorf("commit: %w: %w", store.ErrUnknown, err)
 }
 
-// query implements statements: all runs travel in one round trip.
+// query implements statements.
 func (s *pgSession) query(sql string, args [][]any, scan func(i int, r row) error) error {
-	var own error // of scan
-	return errOr(s.send(sql, args, func(i int, results pgx.BatchResults) error {
-		rows, err := results.Query()
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for own == nil && rows.Next() {
-			own = scan(i, pgRow(rows.RawValues()))
-		}
-		rows.Close()
-		return rows.Err()
-	}), own)
+	return s.together(&statement{sql: sql, args: args, scan: scan})
 }
 
 // exec implements statements.
 func (s *pgSession) exec(sql string, args [][]any) ([]int64, error) {
-	changed := make([]int64, len(args))
-	err := s.send(sql, args, func(i int, results pgx.BatchResults) error {
-		tag, err := results.Exec()
-		changed[i] = tag.RowsAffected()
-		return err
-	})
-	return changed, err
+	own := statement{sql: sql, args: args}
+	err := s.together(&own)
+	return own.changed, err
 }
 
-// send runs sql with each list of arguments and calls receive for each in order.
-func (s *pgSession) send(sql string, args [][]any, receive func(i int, results pgx.BatchResults) error) error {
-	for begin := 0; begin < len(args) && s.failed == nil; begin += maxPipelined {
-		part := args[begin:min(begin+maxPipelined, len(args))]
-		err := s.pipeline(sql, part, func(i int, results pgx.BatchResults) error { return receive(begin+i, results) })
-		if err != nil {
-			s.fail(sql, err)
+// together implements statements: all runs travel in one round trip, or in as few as there must be.
+func (s *pgSession) together(list ...*statement) error {
+	var own error // of a scan
+	var runs []run
+	for _, st := range list {
+		if st.scan == nil {
+			st.changed = make([]int64, len(st.args))
+		}
+		for i := range st.args {
+			runs = append(runs, run{statement: st, index: i, own: &own})
 		}
 	}
-	return s.failed
+	for part := range slices.Chunk(runs, maxPipelined) {
+		if s.failed != nil || own != nil {
+			break
+		}
+		if err := s.pipeline(part); err != nil {
+			s.fail(part[0].sql, err)
+		}
+	}
+	return errOr(s.failed, own)
+}
+
+// run is a statement with one of its lists of arguments.
+type run struct {
+	*statement
+	index int
+	own   *error // the first error of a scan, after which no other is called
+}
+
+// receive takes what the database answered.
+func (r run) receive(results pgx.BatchResults) error {
+	if r.scan == nil {
+		tag, err := results.Exec()
+		r.changed[r.index] = tag.RowsAffected()
+		return err
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for *r.own == nil && rows.Next() {
+		*r.own = r.scan(r.index, pgRow(rows.RawValues()))
+	}
+	rows.Close()
+	return rows.Err()
 }
 
 // pipeline sends one round trip. The first of a transaction is sent again where the connection turns out to be broken: whoever
 // restarts the database leaves many such connections behind.
-func (s *pgSession) pipeline(sql string, args [][]any, receive func(i int, results pgx.BatchResults) error) error {
+func (s *pgSession) pipeline(runs []run) error {
 	for {
-		sent, began := sql, time.Now()
+		var texts []string
 		if !s.begun {
-			sent = s.begin + "; " + sql
+			texts = append(texts, s.begin)
 		}
-		err := s.once(sql, args, receive)
-		s.tell(sent, len(args), began)
+		began := time.Now()
+		err := s.once(runs)
+		if took := time.Since(began); took >= s.p.options.SlowStatement {
+			s.tell(append(texts, textsOf(runs)...), len(runs), took)
+		}
 		if err == nil || s.begun || !s.conn.Conn().IsClosed() || s.ctx.Err() != nil || s.lost >= maxLost {
 			return err
 		}
@@ -243,37 +273,46 @@ func (s *pgSession) pipeline(sql string, args [][]any, receive func(i int, resul
 	}
 }
 
-// tell reports a round trip that was slow.
-func (s *pgSession) tell(sql string, times int, began time.Time) {
-	if took := time.Since(began); took >= s.p.options.SlowStatement {
-		s.p.options.OnSlow(s.ctx, SlowStatement{SQL: sql, Times: times, Took: took})
+// textsOf returns the statements of some runs.
+func textsOf(runs []run) []string {
+	var texts []string
+	for i, r := range runs {
+		if i == 0 || r.index == 0 {
+			texts = append(texts, r.sql)
+		}
 	}
+	return texts
 }
 
-func (s *pgSession) once(sql string, args [][]any, receive func(i int, results pgx.BatchResults) error) error {
+// tell reports a round trip that was slow.
+func (s *pgSession) tell(texts []string, times int, took time.Duration) {
+	s.p.options.OnSlow(s.ctx, SlowStatement{SQL: strings.Join(texts, "; "), Times: times, Took: took})
+}
+
+func (s *pgSession) once(runs []run) error {
 	ctx, cancel := s.bounded(s.ctx)
 	defer cancel()
 	batch := &pgx.Batch{}
 	if !s.begun {
 		batch.Queue(s.begin)
 	}
-	for _, list := range args {
-		batch.Queue(sql, list...)
+	for _, r := range runs {
+		batch.Queue(r.sql, r.args[r.index]...)
 	}
 	results := s.conn.SendBatch(ctx, batch)
-	err := s.receive(results, len(args), receive)
+	err := s.receive(results, runs)
 	return errOr(err, results.Close())
 }
 
-func (s *pgSession) receive(results pgx.BatchResults, n int, receive func(i int, results pgx.BatchResults) error) error {
+func (s *pgSession) receive(results pgx.BatchResults, runs []run) error {
 	if !s.begun {
 		if _, err := results.Exec(); err != nil {
 			return err
 		}
 		s.begun = true
 	}
-	for i := range n {
-		if err := receive(i, results); err != nil {
+	for _, r := range runs {
+		if err := r.receive(results); err != nil {
 			return err
 		}
 	}

@@ -129,6 +129,21 @@ func (c *sqliteConn) exec(sql string, args [][]any) ([]int64, error) {
 	return changed, nil
 }
 
+// together implements statements.
+func (c *sqliteConn) together(list ...*statement) (err error) {
+	for _, s := range list {
+		if s.scan != nil {
+			err = c.query(s.sql, s.args, s.scan)
+		} else {
+			s.changed, err = c.exec(s.sql, s.args)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // script implements schemaConn. The package's texts are in SQLite's own words.
 func (c *sqliteConn) script(sql string) error { return c.db.Exec(sql) }
 

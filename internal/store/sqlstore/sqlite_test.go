@@ -170,7 +170,16 @@ func useEverything(t *testing.T, s store.Store) {
 		errs = append(errs, err, err2, err3, tx.RemoveVersions([]lance.Slot{v.Slot}, "x"), tx.RemoveChain(chain), tx.DeleteJob(job.ID),
 			tx.EndTable(table.ID, lance.TableDropped))
 		_, err = tx.ForgetTable(table.ID, 10)
-		return errors.Join(append(errs, err, tx.DeleteNamespace(ns.ID))...)
+		reserved := lance.Transaction{ID: "y"}
+		_, _, err2 = tx.Commit(store.Commitment{ID: "x"})
+		errs = append(errs, err, err2, tx.Reserve(reserved, []lance.Version{{Slot: v.Slot, Transaction: "y"}}))
+		if err := tx.Reserve(reserved, []lance.Version{{Slot: v.Slot}}); !errors.Is(err, store.ErrExists) {
+			errs = append(errs, fmt.Errorf("reserve twice: %w", err))
+		}
+		if err := tx.Reserve(lance.Transaction{ID: "z"}, []lance.Version{{Slot: v.Slot}}); !errors.Is(err, store.ErrExists) {
+			errs = append(errs, fmt.Errorf("reserve a slot twice: %w", err))
+		}
+		return errors.Join(append(errs, tx.DeleteNamespace(ns.ID))...)
 	})
 	if err != nil {
 		t.Fatalf("Update: %v", err)
@@ -198,6 +207,9 @@ func useEverything(t *testing.T, s store.Store) {
 			return err
 		}
 		if _, err := r.Transaction("none"); !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if _, err := r.Look(store.Question{Named: []store.NamedSlot{{}}}); err != nil {
 			return err
 		}
 		_, err := r.Meta("k")

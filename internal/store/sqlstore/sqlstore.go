@@ -31,6 +31,17 @@ type statements interface {
 	query(sql string, args [][]any, scan func(i int, r row) error) error
 	// exec runs sql once for each list of arguments, in order, and returns how many rows each changed.
 	exec(sql string, args [][]any) ([]int64, error)
+	// together runs several statements as query and exec would, one after the other, in one round trip where the dialect has those.
+	together(list ...*statement) error
+}
+
+// statement is one of several that run together.
+type statement struct {
+	sql  string
+	args [][]any
+	// scan is that of query; nil for a statement that changes rows, whose counts come to changed.
+	scan    func(i int, r row) error
+	changed []int64
 }
 
 // row reads the columns of one row by position. It is valid only inside the call of scan.
@@ -70,6 +81,7 @@ type ended struct{}
 
 func (ended) query(string, [][]any, func(int, row) error) error { return errEnded }
 func (ended) exec(string, [][]any) ([]int64, error)             { return nil, errEnded }
+func (ended) together(...*statement) error                      { return errEnded }
 
 // one runs a query for a single list of arguments and reports whether it gave a row.
 func one(s statements, sql string, args []any, scan func(row) error) (bool, error) {

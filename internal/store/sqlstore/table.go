@@ -100,24 +100,33 @@ WHERE table_id = $1 AND (branch, version, digest) IN (SELECT branch, version, di
 
 // Tables implements store.TableReader.
 func (s reader) Tables(ids []lance.TableID) ([]lance.Table, error) {
-	tables := make([]lance.Table, len(ids))
-	args := make([][]any, len(ids))
-	for i, id := range ids {
-		path, ok := encodePath(id.Namespace())
-		name := id.Name()
-		if !ok {
-			path, name = "", "" // no table has an empty name
-		}
-		args[i] = []any{path, name}
-	}
-	err := s.query(tableByPath, args, func(i int, r row) (err error) {
-		tables[i], err = scanTable(r)
-		return err
-	})
-	if err != nil {
+	tables, statement := askTables(ids)
+	if err := s.together(statement); err != nil {
 		return nil, fmt.Errorf("look up %d tables: %w", len(ids), err)
 	}
 	return tables, nil
+}
+
+// askTables returns what looks up tables, and where they come to.
+func askTables(ids []lance.TableID) ([]lance.Table, *statement) {
+	tables := make([]lance.Table, len(ids))
+	args := make([][]any, len(ids))
+	for i, id := range ids {
+		path, name := nameArgs(id)
+		args[i] = []any{path, name}
+	}
+	return tables, &statement{sql: tableByPath, args: args, scan: func(i int, r row) (err error) {
+		tables[i], err = scanTable(r)
+		return err
+	}}
+}
+
+// nameArgs returns the path of a table's namespace as in its column, and the table's name.
+func nameArgs(id lance.TableID) (namespace, name string) {
+	if path, ok := encodePath(id.Namespace()); ok {
+		return path, id.Name()
+	}
+	return "", "" // no table has an empty name
 }
 
 // TableByID implements store.TableReader.

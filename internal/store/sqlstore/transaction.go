@@ -81,12 +81,8 @@ func (s reader) PendingTransactions(before time.Time, limit int) ([]lance.Transa
 
 // Aborted implements store.TransactionReader.
 func (s reader) Aborted(contents []store.Content) ([]bool, error) {
-	aborted := make([]bool, len(contents))
-	err := s.query(abortedContent, contentArgs(contents), func(i int, _ row) error {
-		aborted[i] = true
-		return nil
-	})
-	if err != nil {
+	aborted, statement := askWhether(abortedContent, contentArgs(contents))
+	if err := s.together(statement); err != nil {
 		return nil, fmt.Errorf("look up %d aborted contents: %w", len(contents), err)
 	}
 	return aborted, nil
@@ -94,15 +90,20 @@ func (s reader) Aborted(contents []store.Content) ([]bool, error) {
 
 // Burnt implements store.TransactionReader.
 func (s reader) Burnt(slots []lance.Slot) ([]bool, error) {
-	burnt := make([]bool, len(slots))
-	err := s.query(burntSlot, slotArgs(slots), func(i int, _ row) error {
-		burnt[i] = true
-		return nil
-	})
-	if err != nil {
+	burnt, statement := askWhether(burntSlot, slotArgs(slots))
+	if err := s.together(statement); err != nil {
 		return nil, fmt.Errorf("look up %d burnt slots: %w", len(slots), err)
 	}
 	return burnt, nil
+}
+
+// askWhether returns what finds out for which lists of arguments a statement gives a row, and where that comes to.
+func askWhether(sql string, args [][]any) ([]bool, *statement) {
+	found := make([]bool, len(args))
+	return found, &statement{sql: sql, args: args, scan: func(i int, _ row) error {
+		found[i] = true
+		return nil
+	}}
 }
 
 // Meta implements store.TransactionReader.
@@ -123,20 +124,11 @@ func (s reader) Meta(key string) (string, error) {
 
 // InsertTransaction implements store.TransactionWriter.
 func (t *tx) InsertTransaction(transaction lance.Transaction) error {
-	context, err := encodeMap(transaction.Context)
+	args, err := insertTransactionArgs(transaction)
 	if err != nil {
-		return fmt.Errorf("insert transaction %s: %w", transaction.ID, err)
+		return err
 	}
-	properties, err := encodeMap(transaction.Properties)
-	if err != nil {
-		return fmt.Errorf("insert transaction %s: %w", transaction.ID, err)
-	}
-	entries, err := json.Marshal(transaction.Entries)
-	if err != nil {
-		return fmt.Errorf("insert transaction %s: %w", transaction.ID, err)
-	}
-	n, err := change(t, insertTransaction, string(transaction.ID), int64(transaction.State), transaction.Principal,
-		encodeTime(transaction.CreatedAt), encodeTime(transaction.ResolvedAt), context, string(entries), transaction.Status, properties)
+	n, err := change(t, insertTransaction, args...)
 	if err != nil {
 		return fmt.Errorf("insert transaction %s: %w", transaction.ID, err)
 	}
@@ -146,30 +138,62 @@ func (t *tx) InsertTransaction(transaction lance.Transaction) error {
 	return nil
 }
 
+func insertTransactionArgs(transaction lance.Transaction) ([]any, error) {
+	context, err := encodeMap(transaction.Context)
+	if err != nil {
+		return nil, fmt.Errorf("insert transaction %s: %w", transaction.ID, err)
+	}
+	properties, err := encodeMap(transaction.Properties)
+	if err != nil {
+		return nil, fmt.Errorf("insert transaction %s: %w", transaction.ID, err)
+	}
+	entries, err := json.Marshal(transaction.Entries)
+	if err != nil {
+		return nil, fmt.Errorf("insert transaction %s: %w", transaction.ID, err)
+	}
+	return []any{
+		string(transaction.ID), int64(transaction.State), transaction.Principal, encodeTime(transaction.CreatedAt),
+		encodeTime(transaction.ResolvedAt), context, string(entries), transaction.Status, properties,
+	}, nil
+}
+
 // ResolveTransaction implements store.TransactionWriter.
 func (t *tx) ResolveTransaction(id lance.TransactionID, state lance.TransactionState, entries []lance.Entry) (bool, error) {
+	args, err := t.resolveArgs(id, state, entries)
+	if err != nil {
+		return false, err
+	}
+	n, err := change(t, resolveTransaction, args...)
+	if err != nil {
+		return false, fmt.Errorf("resolve transaction %s: %w", id, err)
+	}
+	return n == 1, t.known(id, n)
+}
+
+func (t *tx) resolveArgs(id lance.TransactionID, state lance.TransactionState, entries []lance.Entry) ([]any, error) {
 	if state != lance.TransactionCommitted && state != lance.TransactionAborted {
-		return false, fmt.Errorf("resolve transaction %s: %d is not a state in which a transaction ends", id, state)
+		return nil, fmt.Errorf("resolve transaction %s: %d is not a state in which a transaction ends", id, state)
 	}
 	var replacement any // nil keeps what is there
 	if entries != nil {
 		text, err := json.Marshal(entries)
 		if err != nil {
-			return false, fmt.Errorf("resolve transaction %s: %w", id, err)
+			return nil, fmt.Errorf("resolve transaction %s: %w", id, err)
 		}
 		replacement = string(text)
 	}
-	n, err := change(t, resolveTransaction, string(id), int64(state), encodeTime(t.now), replacement)
-	if err != nil {
-		return false, fmt.Errorf("resolve transaction %s: %w", id, err)
-	}
-	if n == 1 {
-		return true, nil
+	return []any{string(id), int64(state), encodeTime(t.now), replacement}, nil
+}
+
+// known returns store.ErrNotFound for a transaction of which no row was changed because there is none.
+func (t *tx) known(id lance.TransactionID, changed int64) error {
+	if changed > 0 {
+		return nil
 	}
 	if found, err := exists(t, transactionExists, string(id)); err != nil || !found {
-		return false, errOr(err, notFound("transaction", id))
+		return errOr(err, notFound("transaction", id))
 	}
-	return false, nil
+	return nil
 }
 
 // RecordAborted implements store.TransactionWriter.

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/store"
@@ -80,12 +81,8 @@ LIMIT $5`
 
 // Versions implements store.VersionReader.
 func (s reader) Versions(slots []lance.Slot) ([]lance.Version, error) {
-	versions := make([]lance.Version, len(slots))
-	err := s.query(versionInSlot, slotArgs(slots), func(i int, r row) (err error) {
-		versions[i], err = scanVersion(r)
-		return err
-	})
-	if err != nil {
+	versions, statement := askVersions(versionInSlot, slotArgs(slots))
+	if err := s.together(statement); err != nil {
 		return nil, fmt.Errorf("look up %d versions: %w", len(slots), err)
 	}
 	return versions, nil
@@ -93,19 +90,28 @@ func (s reader) Versions(slots []lance.Slot) ([]lance.Version, error) {
 
 // Heads implements store.VersionReader.
 func (s reader) Heads(chains []lance.Chain) ([]lance.Version, error) {
-	heads := make([]lance.Version, len(chains))
+	heads, statement := askVersions(headOfChain, chainArgs(chains))
+	if err := s.together(statement); err != nil {
+		return nil, fmt.Errorf("look up %d heads: %w", len(chains), err)
+	}
+	return heads, nil
+}
+
+// askVersions returns what looks up a version for each list of arguments, and where they come to.
+func askVersions(sql string, args [][]any) ([]lance.Version, *statement) {
+	versions := make([]lance.Version, len(args))
+	return versions, &statement{sql: sql, args: args, scan: func(i int, r row) (err error) {
+		versions[i], err = scanVersion(r)
+		return err
+	}}
+}
+
+func chainArgs(chains []lance.Chain) [][]any {
 	args := make([][]any, len(chains))
 	for i, c := range chains {
 		args[i] = []any{int64(c.Table), string(c.Branch)}
 	}
-	err := s.query(headOfChain, args, func(i int, r row) (err error) {
-		heads[i], err = scanVersion(r)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look up %d heads: %w", len(chains), err)
-	}
-	return heads, nil
+	return args
 }
 
 // ListVersions implements store.VersionReader.
@@ -174,24 +180,32 @@ func (t *tx) InsertVersions(versions []lance.Version) error {
 	if err != nil {
 		return err
 	}
-	var written []lance.Slot
-	taken := -1
-	for i, n := range changed {
-		if n == 1 {
-			written = append(written, versions[i].Slot)
-		} else if taken < 0 {
-			taken = i
-		}
-	}
+	return t.takeBack(versions, changed)
+}
+
+// takeBack returns store.ErrExists, and removes what was written of versions, if one of them found its slot taken: the caller may go on in
+// this transaction.
+func (t *tx) takeBack(versions []lance.Version, changed []int64) error {
+	taken := slices.Index(changed, 0)
 	if taken < 0 {
 		return nil
 	}
-	// The caller may go on in this transaction, so what the call wrote is taken back here.
-	if _, err := t.exec(deleteSlot, slotArgs(written)); err != nil {
-		return fmt.Errorf("take back %d versions: %w", len(written), err)
+	if _, err := t.exec(deleteSlot, slotArgs(written(versions, changed))); err != nil {
+		return fmt.Errorf("take back %d versions: %w", len(versions), err)
 	}
 	s := versions[taken].Slot
 	return fmt.Errorf("insert version %d of table %d, branch %s: %w", s.Number, s.Chain.Table, s.Chain.Branch, store.ErrExists)
+}
+
+// written returns the slots of the versions that were inserted.
+func written(versions []lance.Version, changed []int64) []lance.Slot {
+	var slots []lance.Slot
+	for i, n := range changed {
+		if n == 1 {
+			slots = append(slots, versions[i].Slot)
+		}
+	}
+	return slots
 }
 
 // AdoptVersions implements store.VersionWriter.
@@ -202,6 +216,18 @@ func (t *tx) AdoptVersions(versions []lance.Version) (int, error) {
 
 // insertVersions inserts what finds its slot empty and returns 1 or 0 for each version.
 func (t *tx) insertVersions(versions []lance.Version) ([]int64, error) {
+	args, err := insertVersionArgs(versions)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := t.exec(insertVersion, args)
+	if err != nil {
+		return nil, fmt.Errorf("insert %d versions: %w", len(versions), err)
+	}
+	return changed, nil
+}
+
+func insertVersionArgs(versions []lance.Version) ([][]any, error) {
 	args := make([][]any, len(versions))
 	for i := range versions {
 		v := &versions[i]
@@ -214,15 +240,19 @@ func (t *tx) insertVersions(versions []lance.Version) ([]int64, error) {
 			int64(v.Scheme), v.Staged, v.Size, v.ETag, v.Digest[:], encodeTime(v.Timestamp), metadata,
 		}, summaryArgs(v.Summary)...)
 	}
-	changed, err := t.exec(insertVersion, args)
-	if err != nil {
-		return nil, fmt.Errorf("insert %d versions: %w", len(versions), err)
-	}
-	return changed, nil
+	return args, nil
 }
 
 // PublishVersions implements store.VersionWriter.
 func (t *tx) PublishVersions(versions []lance.Version) (int, error) {
+	changed, err := t.exec(publishVersion, publishArgs(versions))
+	if err != nil {
+		return 0, fmt.Errorf("publish %d versions: %w", len(versions), err)
+	}
+	return sum(changed), nil
+}
+
+func publishArgs(versions []lance.Version) [][]any {
 	args := make([][]any, len(versions))
 	for i := range versions {
 		v := &versions[i]
@@ -230,11 +260,7 @@ func (t *tx) PublishVersions(versions []lance.Version) (int, error) {
 			int64(v.Chain.Table), string(v.Chain.Branch), int64(v.Number), string(v.Transaction), int64(v.State), v.Size, v.ETag,
 		}
 	}
-	changed, err := t.exec(publishVersion, args)
-	if err != nil {
-		return 0, fmt.Errorf("publish %d versions: %w", len(versions), err)
-	}
-	return sum(changed), nil
+	return args
 }
 
 // RemoveVersions implements store.VersionWriter.

@@ -50,6 +50,7 @@ func Run(t *testing.T, open Open) {
 			s.versions(t)
 			s.versionWrites(t)
 			s.transactions(t)
+			s.look(t)
 			s.jobs(t)
 			s.answers(t)
 			s.unsynced(t)
