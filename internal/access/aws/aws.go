@@ -62,6 +62,10 @@ func New(opts Options) (*Provider, error) {
 	}
 	if v.Endpoint == "" {
 		v.Endpoint = os.Getenv("AWS_ENDPOINT_URL_STS")
+		if u, err := url.Parse(v.Endpoint); err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			// It is not repeated: it may hold a password.
+			return nil, fmt.Errorf("bucket %s: AWS_ENDPOINT_URL_STS must be a URL such as https://sts.example.org, without a user, a query or a fragment", opts.Bucket)
+		}
 	}
 	if v.Endpoint == "" && !amazon(opts.Endpoint) {
 		v.Endpoint = opts.Endpoint

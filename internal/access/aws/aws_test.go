@@ -250,3 +250,14 @@ func TestAmazonLeast(t *testing.T) {
 		}
 	}
 }
+
+// TestTokenServiceOfTheEnvironment: an address that may hold a secret is refused, and not repeated.
+func TestTokenServiceOfTheEnvironment(t *testing.T) {
+	for _, endpoint := range []string{"http://h/?k=hush", "http://me:hush@h", "http://h/#hush", "http://%hush"} {
+		t.Setenv("AWS_ENDPOINT_URL_STS", endpoint)
+		_, err := aws.New(aws.Options{Bucket: "b", Region: "r", Vend: aws.Vending{RoleARN: "arn:aws:iam::1:role/r", Duration: time.Hour}})
+		if err == nil || !strings.Contains(err.Error(), "AWS_ENDPOINT_URL_STS") || strings.Contains(err.Error(), "hush") {
+			t.Errorf("New with %q = %v, want a refusal that does not repeat it", endpoint, err)
+		}
+	}
+}

@@ -123,3 +123,17 @@ func TestEnvironment(t *testing.T) {
 		}
 	}
 }
+
+// TestEndpointsThatAreNone: what may hold a secret is refused, and not repeated, wherever it was found.
+func TestEndpointsThatAreNone(t *testing.T) {
+	t.Setenv("AWS_ENDPOINT_URL_S3", "")
+	for _, endpoint := range []string{"http://h/?k=hush", "http://me:hush@h", "http://h/#hush", "hush", "hush://h", "http://%hush"} {
+		for _, o := range []s3.Options{{Bucket: "b", Region: "r"}, {Bucket: "b", Region: "r", Endpoint: endpoint}} {
+			t.Setenv("AWS_ENDPOINT_URL", endpoint)
+			_, err := s3.New(t.Context(), o)
+			if err == nil || !strings.Contains(err.Error(), "without a user, a query or a fragment") || strings.Contains(err.Error(), "hush") {
+				t.Errorf("New with endpoint %q = %v, want a refusal that does not repeat it", endpoint, err)
+			}
+		}
+	}
+}

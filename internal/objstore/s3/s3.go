@@ -13,9 +13,11 @@ package s3
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -84,6 +86,9 @@ func New(ctx context.Context, o Options) (*Store, error) {
 	if client.Options().Region == "" {
 		return nil, fmt.Errorf("S3 bucket %q: its region is not known: set AWS_REGION, or AWS_ENDPOINT_URL for a server that is not Amazon's", o.Bucket)
 	}
+	if err := checkEndpoint(aws.ToString(client.Options().BaseEndpoint)); err != nil {
+		return nil, fmt.Errorf("S3 bucket %q: %w", o.Bucket, err)
+	}
 	s := &Store{client: client, bucket: o.Bucket, part: o.PartSize, pause: o.Pause}
 	if s.part == 0 {
 		s.part = 16 << 20
@@ -95,6 +100,18 @@ func New(ctx context.Context, o Options) (*Store, error) {
 		s.pause = firstPause
 	}
 	return s, nil
+}
+
+// checkEndpoint wants the URL of a server. It is not repeated: somebody may have put a password there.
+func checkEndpoint(endpoint string) error {
+	if endpoint == "" {
+		return nil
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return errors.New("its endpoint (of the options, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_ENDPOINT or the profile) must be a URL such as https://s3.example.org, without a user, a query or a fragment")
+	}
+	return nil
 }
 
 // load says what the SDK is to look for, and where.
