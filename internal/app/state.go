@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -49,8 +50,8 @@ func checkState(c Config) error {
 	if c.State == "" || onPostgres(c) {
 		return nil
 	}
-	scheme, _, _ := strings.Cut(c.State, ":") // what follows may hold a password
-	return fmt.Errorf("state %q…: it must begin with postgres:// (leave it out for a file in the data directory)", scheme)
+	// It is not repeated: it may hold a password.
+	return errors.New("state: it must be a URL that begins with postgres:// (leave it out for a file in the data directory)")
 }
 
 // onPostgres reports whether the state is shared by any number of servers.

@@ -21,9 +21,12 @@ const commitWarning = "lancerest.commit_warning"
 
 // poolConfig turns the options into the driver's. It returns an error that says what is wrong with the URL, without its password.
 func (o *PostgresOptions) poolConfig() (*pgxpool.Config, error) {
+	if ambiguous(o.URL) {
+		return nil, errors.New("state: it must be postgres://USER:PASSWORD@HOST:PORT/DATABASE with one @ and no / before it: inside of a name or a password write %40 and %2F")
+	}
 	config, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
-		return nil, fmt.Errorf("state: it must be postgres://USER:PASSWORD@HOST:PORT/DATABASE: %w", err)
+		return nil, fmt.Errorf("state: it must be postgres://USER:PASSWORD@HOST:PORT/DATABASE: %w", withoutURL(err))
 	}
 	c := config.ConnConfig
 	if c.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement && c.DefaultQueryExecMode != pgx.QueryExecModeCacheDescribe {
@@ -56,6 +59,26 @@ func (o *PostgresOptions) poolConfig() (*pgxpool.Config, error) {
 		}
 	}
 	return config, nil
+}
+
+// ambiguous reports whether it is a matter of taste where the password of a URL ends: the driver would take the rest of one that holds an @ for
+// a host, and name it.
+func ambiguous(url string) bool {
+	_, rest, _ := strings.Cut(url, "://")
+	rest, _, _ = strings.Cut(rest, "?")
+	i := strings.LastIndexByte(rest, '@')
+	return i >= 0 && strings.ContainsAny(rest[:i], "@/")
+}
+
+// withoutURL is the driver's error without the URL, of which it hides only what it recognises as a password.
+func withoutURL(err error) error {
+	var parse *pgconn.ParseConfigError
+	if !errors.As(err, &parse) {
+		return err
+	}
+	shown := *parse
+	shown.ConnString = "…"
+	return &shown
 }
 
 // How soon a connection to a machine that is gone breaks, which says nothing as one does that waits for a standby.
