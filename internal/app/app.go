@@ -221,8 +221,12 @@ func (a *App) open(ctx context.Context) error {
 		Store: state, Logger: a.config.Logger,
 		Run: func(ctx context.Context, job store.Job) error { return a.catalog.RunJob(ctx, job) },
 	})
+	own, err := reserved(a.config)
+	if err != nil {
+		return err
+	}
 	a.catalog, err = catalog.New(ctx, catalog.Options{
-		Store: state, Roots: a.roots, Notify: a.notify, Wake: a.runner.Wake,
+		Store: state, Roots: a.roots, Reserved: own, Notify: a.notify, Wake: a.runner.Wake,
 		MaxBatch: a.config.MaxBatch, StagedKeep: a.config.StagedKeep, KeepUnsynced: !onPostgres(a.config),
 	})
 	if err != nil {

@@ -27,7 +27,7 @@ func Check(ctx context.Context, config Config, opts catalog.CheckOptions) (catal
 		return catalog.CheckSummary{}, err
 	}
 	if beside {
-		opts.PendingAge = max(opts.PendingAge, besideAge)
+		opts.PendingAge, opts.Beside = max(opts.PendingAge, besideAge), true
 	}
 	a := &App{config: config, settings: settings, store: state}
 	defer a.Close()
@@ -39,9 +39,18 @@ func Check(ctx context.Context, config Config, opts catalog.CheckOptions) (catal
 			return catalog.CheckSummary{}, fmt.Errorf("a server runs, and the storage at %s can be used by one process at a time, as it does not know %s: stop the server before --repair", r.Location, r.Unjudged)
 		}
 	}
-	a.catalog, err = catalog.New(ctx, catalog.Options{Store: state, Roots: a.roots})
+	own, err := reserved(config)
 	if err != nil {
 		return catalog.CheckSummary{}, err
+	}
+	a.catalog, err = catalog.New(ctx, catalog.Options{Store: state, Roots: a.roots, Reserved: own})
+	if err != nil {
+		return catalog.CheckSummary{}, err
+	}
+	if opts.Repair && !beside {
+		if _, err := a.catalog.RestoreUnsynced(ctx); err != nil {
+			return catalog.CheckSummary{}, err
+		}
 	}
 	return a.catalog.Check(ctx, opts)
 }

@@ -81,8 +81,15 @@ func importDirect(ctx context.Context, c Config, settings []config.Root, options
 	if a.roots, err = openRoots(ctx, c, settings); err != nil {
 		return importer.Summary{}, err
 	}
-	a.catalog, err = catalog.New(ctx, catalog.Options{Store: state, Roots: a.roots, Notify: a.notify})
+	own, err := reserved(c)
 	if err != nil {
+		return importer.Summary{}, err
+	}
+	a.catalog, err = catalog.New(ctx, catalog.Options{Store: state, Roots: a.roots, Reserved: own, Notify: a.notify})
+	if err != nil {
+		return importer.Summary{}, err
+	}
+	if _, err := a.catalog.RestoreUnsynced(ctx); err != nil {
 		return importer.Summary{}, err
 	}
 	locations := make([]lance.Location, len(a.roots))

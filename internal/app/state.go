@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/store"
 	"github.com/lancerest/lancerest/internal/store/sqlstore"
 )
@@ -65,6 +66,22 @@ func openState(ctx context.Context, c Config) (state, error) {
 		return openedSQLite(sqlstore.OpenSQLite(ctx, sqlstore.Options{Path: stateFile(c)}))
 	}
 	return openedPostgres(sqlstore.OpenPostgres(ctx, postgresOptions(c)))
+}
+
+// reserved is where the state of a configuration lies on this machine, if it does: no table may.
+func reserved(c Config) ([]lance.Location, error) {
+	if onPostgres(c) {
+		return nil, nil
+	}
+	dir, err := filepath.Abs(c.Data)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	at, err := lance.ParseLocation(filepath.ToSlash(dir))
+	return []lance.Location{at}, err
 }
 
 // openStateBeside opens the state for a tool and reports whether servers may be at work on it.

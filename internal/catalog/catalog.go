@@ -45,6 +45,8 @@ type Options struct {
 	PurgeSlice time.Duration
 	// StagedKeep is how long a staged manifest outlives the commit that published it (default 10 s; C10).
 	StagedKeep time.Duration
+	// Reserved are directories that no table may hold or lie in, unless in a root inside of one: where the state is.
+	Reserved []lance.Location
 	// KeepUnsynced says that the state lies on one machine with the storage and is durable in every commit: it then keeps manifests that
 	// an objstore.Lazy has put soon until they are synced, and RestoreUnsynced must be called before serving.
 	KeepUnsynced bool
@@ -103,6 +105,8 @@ type Catalog struct {
 	syncer     *manifestSyncer
 	inUse      inUse
 	started    time.Time
+	// restored says that RestoreUnsynced has seen to what the state kept before: only then may anything of it be let go.
+	restored atomic.Bool
 }
 
 // New opens a catalog on a state that has been migrated. It makes the catalog's secret on first use, and marks the roots that it has
@@ -138,7 +142,7 @@ func New(ctx context.Context, opts Options) (*Catalog, error) {
 	c.stagedLong = newStagedCleaner(max(opts.StagedKeep, lateKeep))
 	c.memory = newMemory()
 	c.room = newRoom(opts.ManifestMemory, opts.MaxManifest)
-	c.syncer = &manifestSyncer{sync: c.syncManifests, stop: make(chan struct{}), failed: func(err error) {
+	c.syncer = &manifestSyncer{sync: c.syncOwn, stop: make(chan struct{}), failed: func(err error) {
 		c.opts.Notify(context.Background(), Event{Kind: EventUnsynced, Detail: err.Error()})
 	}}
 	return c, nil

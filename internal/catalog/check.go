@@ -19,6 +19,8 @@ import (
 type CheckOptions struct {
 	// Repair mends what can be mended without losing anything; otherwise nothing is changed.
 	Repair bool
+	// Beside says that a server runs: it has seen to the manifests that the state kept before, and what is missing since a client removed.
+	Beside bool
 	// PendingAge is how old a pending transaction must be to count as left behind (0: any is).
 	PendingAge time.Duration
 	// StagedAge is how old a staged manifest that nobody needs must be to count as left over.
@@ -75,6 +77,11 @@ func (c *Catalog) Check(ctx context.Context, opts CheckOptions) (CheckSummary, e
 		return k.sum, err
 	}
 	k.unjudged()
+	if !opts.Beside {
+		if err := k.loadKept(ctx); err != nil {
+			return k.sum, err
+		}
+	}
 	if err := k.pending(ctx); err != nil {
 		return k.sum, err
 	}
@@ -111,6 +118,7 @@ type checker struct {
 	c    *Catalog
 	opts CheckOptions
 	sum  CheckSummary
+	kept map[lance.Slot]bool // versions whose manifests the state keeps
 }
 
 // found reports a finding, after mending it where that is asked for and mend is not nil.
@@ -391,6 +399,10 @@ func (k *checker) row(ctx context.Context, cp chainPlace, row, head lance.Versio
 		return err // it changed meanwhile
 	}
 	key := cp.place.final(cp.chain.Branch, row.Number, row.Scheme)
+	if k.kept[row.Slot] {
+		return k.found(ctx, k.finding(FindingMissing, cp, row.Number,
+			"its manifest "+key+" is gone or damaged, as by a power failure; the state keeps it, and the next start of the server writes it again, as does a check with --repair while none runs", ""), nil)
+	}
 	if row.Number != head.Number {
 		if err := k.c.proveTable(ctx, cp); err != nil {
 			return k.found(ctx, k.finding(FindingMissing, cp, row.Number, "its manifest "+key+" is gone, and so is more of the table", ""), nil)

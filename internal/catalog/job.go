@@ -110,6 +110,9 @@ func (c *Catalog) purge(ctx context.Context, p purgePayload) error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkPurge(ctx, at); err != nil {
+		return err
+	}
 	slice, done := context.WithTimeout(ctx, c.opts.PurgeSlice)
 	defer done()
 	_, err = at.objects.DeleteTree(slice, at.dir+"/")

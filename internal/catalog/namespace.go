@@ -36,7 +36,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 		}
 		return nil, api.Errorf(api.CodeNamespaceAlreadyExists, "the root namespace always exists")
 	}
-	asked, space, err := c.placed(filled(req.Properties))
+	asked, space, err := c.placed(ctx, filled(req.Properties))
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 }
 
 // placed returns the properties of a namespace with their location in canonical form, and that location, "" where they have none.
-func (c *Catalog) placed(properties map[string]string) (map[string]string, string, error) {
+func (c *Catalog) placed(ctx context.Context, properties map[string]string) (map[string]string, string, error) {
 	given, ok := properties[LocationProperty]
 	if !ok {
 		return properties, "", nil
@@ -95,6 +95,9 @@ func (c *Catalog) placed(properties map[string]string) (map[string]string, strin
 	}
 	if err != nil {
 		return nil, "", api.Errorf(api.CodeInvalidInput, "property %s: %v", LocationProperty, err)
+	}
+	if err := c.checkShared(ctx, loc); err != nil {
+		return nil, "", err
 	}
 	properties = maps.Clone(properties)
 	properties[LocationProperty] = loc.String()

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"encoding/base32"
 	"encoding/binary"
 	"fmt"
@@ -113,20 +114,28 @@ func (c *Catalog) parseGiven(given string) (lance.Location, error) {
 
 // givenLocation checks the location that a caller asks for a table, and returns its canonical form. It lies below an allowed root, away
 // from the root's marker, and around no other root.
-func (c *Catalog) givenLocation(given string) (string, error) {
+func (c *Catalog) givenLocation(ctx context.Context, given string) (string, error) {
 	loc, err := c.parseGiven(given)
-	if err != nil {
-		return "", err
+	if err == nil {
+		err = c.checkPlace(loc, given)
 	}
+	if err != nil {
+		return "", api.Errorf(api.CodeInvalidInput, "%v", err)
+	}
+	return loc.String(), c.checkGiven(ctx, loc)
+}
+
+// checkPlace refuses a location for a table that has the wrong place among the roots.
+func (c *Catalog) checkPlace(loc lance.Location, given string) error {
 	if _, ok := c.rootOf(loc); !ok {
-		return "", c.outside(given, "below")
+		return c.outside(given, "below")
 	}
 	for _, r := range c.opts.Roots {
 		if loc.Covers(r.Location) {
-			return "", fmt.Errorf("location %q is, or contains, the root %s, which is for many tables: choose one of its own", given, r.Location)
+			return fmt.Errorf("location %q is, or contains, the root %s, which is for many tables: choose one of its own", given, r.Location)
 		}
 	}
-	return loc.String(), c.besideMarkers(loc)
+	return c.besideMarkers(loc)
 }
 
 // checkSpace refuses a place for the tables of a namespace that is not an allowed root or inside one.

@@ -129,8 +129,8 @@ func (c *Catalog) declareStep(ctx context.Context, req *api.DeclareTableRequest)
 		return s, err
 	}
 	var err error
-	if s.location, err = c.givenLocation(*req.Location); err != nil {
-		return s, api.Errorf(api.CodeInvalidInput, "%v", err)
+	if s.location, err = c.givenLocation(ctx, *req.Location); err != nil {
+		return s, err
 	}
 	p, err := c.place(s.location)
 	if err != nil {
@@ -139,6 +139,9 @@ func (c *Catalog) declareStep(ctx context.Context, req *api.DeclareTableRequest)
 	manifests, err := c.manifestsAbove(ctx, chainPlace{place: p, path: s.id}, 0)
 	if err == nil && len(manifests) > 0 {
 		err = api.Errorf(api.CodeInvalidTableState, "location %q holds a dataset already: register it instead, or declare the table elsewhere", s.location)
+	}
+	if err == nil {
+		err = p.checkVacant(ctx)
 	}
 	return s, err
 }
@@ -342,9 +345,9 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 	if err := checkProperties(req.Properties); err != nil {
 		return nil, err
 	}
-	location, err := c.givenLocation(req.Location)
+	location, err := c.givenLocation(ctx, req.Location)
 	if err != nil {
-		return nil, api.Errorf(api.CodeInvalidInput, "%v", err)
+		return nil, err
 	}
 	if err := c.registrable(ctx, id, mode); err != nil {
 		return nil, err

@@ -115,7 +115,17 @@ func (c *Catalog) RestoreUnsynced(ctx context.Context) (int, error) {
 		}
 		after = page[len(page)-1].ID
 	}
+	c.restored.Store(true)
 	return restored, c.syncManifests(ctx)
+}
+
+// syncOwn is syncManifests in the background and at the end. Who has not restored what was kept before lets go of nothing: whether
+// that is in storage, nobody has looked.
+func (c *Catalog) syncOwn(ctx context.Context) error {
+	if !c.restored.Load() {
+		return nil
+	}
+	return c.syncManifests(ctx)
 }
 
 func (c *Catalog) restorePage(ctx context.Context, page []store.Unsynced, rows []lance.Version) (int, error) {
@@ -259,6 +269,25 @@ func (c *Catalog) syncRoots(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// loadKept notes of which versions the state keeps the manifests.
+func (k *checker) loadKept(ctx context.Context) error {
+	k.kept = map[lance.Slot]bool{}
+	for after := lance.ObjectID(0); ; {
+		var page []store.Unsynced
+		err := k.c.view(ctx, func(r store.Reader) (err error) {
+			page, err = r.Unsynced(after, unsyncedPage)
+			return err
+		})
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, m := range page {
+			k.kept[m.Slot] = true
+		}
+		after = page[len(page)-1].ID
+	}
 }
 
 // syncPause is how long manifests are gathered before they are made durable together.

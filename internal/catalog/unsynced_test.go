@@ -154,6 +154,7 @@ func TestClosingSyncs(t *testing.T) {
 	t.Parallel()
 	l := newLake(t)
 	s, v := l.lazyServer(t)
+	s.restores(t, 0)
 	s.fill(t, s.declare(t, "a"), 1, 3)
 	if n := l.kept(t); n != 3 {
 		t.Errorf("%d manifests are kept before the end, want 3", n)
@@ -174,6 +175,7 @@ func TestFailedSyncWritesAnew(t *testing.T) {
 	t.Parallel()
 	l := newLake(t)
 	s, v := l.lazyServer(t)
+	s.restores(t, 0)
 	tb := s.declare(t, "a")
 	sv := l.stage(t, tb, 1)
 	s.mustCreate(t, sv)
@@ -245,4 +247,39 @@ func TestHelpedManifestsAreKept(t *testing.T) {
 	if n := l.kept(t); n != 2 {
 		t.Errorf("%d manifests are kept, want the two of the finished transaction", n)
 	}
+}
+
+// TestOnlyWhoSyncedLetsGo: a process that has not seen to what the state keeps, such as a check, changes nothing of that, and a check tells of it.
+func TestOnlyWhoSyncedLetsGo(t *testing.T) {
+	t.Parallel()
+	l := newLake(t)
+	before, v := l.lazyServer(t)
+	before.restores(t, 0)
+	tb := before.declare(t, "a")
+	before.fill(t, tb, 1, 3)
+	before.failPower(t, v, objtest.Gone)
+	checking := l.server(t)
+	_, found := checking.check(t, catalog.CheckOptions{})
+	missing := 0
+	for _, f := range found {
+		if f.Kind == catalog.FindingMissing && strings.Contains(f.What, "the state keeps it") {
+			missing++
+		}
+	}
+	if missing != 3 {
+		t.Errorf("%d manifests are said to be kept by the state, want 3: %+v", missing, found)
+	}
+	if err := checking.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	unrestored, _ := l.lazyServer(t)
+	if err := unrestored.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if n := l.kept(t); n != 3 {
+		t.Errorf("%d manifests are kept, want 3", n)
+	}
+	after, _ := l.lazyServer(t)
+	after.restores(t, 3)
+	after.listed(t, tb, 1, 2, 3)
 }

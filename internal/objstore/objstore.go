@@ -79,3 +79,11 @@ type Lazy interface {
 	// Restore puts data under key in place of whatever is there, whole or not at all, durably. It is for objects that were damaged.
 	Restore(ctx context.Context, key string, data []byte) (Info, error)
 }
+
+// Linked is a Store in which one object can have several keys, as files have through symbolic links.
+type Linked interface {
+	Store
+	// Real returns the key under which what a key names really lies, with every link on its way followed. What is not there yet is left as
+	// it stands in the key.
+	Real(ctx context.Context, key string) (string, error)
+}
