@@ -273,7 +273,7 @@ func (a *App) openHandler(ctx context.Context, metrics *telemetry.Metrics) error
 // notify logs what happened to tables without anybody asking for it.
 func (a *App) notify(ctx context.Context, e catalog.Event) {
 	level := slog.LevelInfo
-	if e.Kind == catalog.EventAborted || e.Kind == catalog.EventZombie || e.Kind == catalog.EventSkipped || e.Kind == catalog.EventRestored || e.Kind == catalog.EventUnsynced || e.Kind == catalog.EventKeyless {
+	if e.Kind == catalog.EventAborted || e.Kind == catalog.EventZombie || e.Kind == catalog.EventSkipped || e.Kind == catalog.EventRestored || e.Kind == catalog.EventUnsynced || e.Kind == catalog.EventShared || e.Kind == catalog.EventKeyless {
 		level = slog.LevelWarn
 	}
 	a.config.Logger.LogAttrs(ctx, level, string(e.Kind), slog.String("table", e.Table), slog.Int64("version", int64(e.Version)),

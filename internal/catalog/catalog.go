@@ -75,6 +75,7 @@ const (
 	// A manifest that a power failure took away or damaged, and that is whole again; storage that failed to make manifests durable.
 	EventRestored EventKind = "restored"
 	EventUnsynced EventKind = "unsynced"
+	EventShared   EventKind = "shared root" // another catalog uses a root too
 )
 
 // Counters count since the start of the process.

@@ -190,3 +190,22 @@ func jobsOf(t *testing.T, s *server, kind string) []store.Job {
 	}
 	return jobs
 }
+
+// TestAnotherCatalogOnTheRoot: whoever starts a second catalog over a root is told, and whoever goes on with the first one is not.
+func TestAnotherCatalogOnTheRoot(t *testing.T) {
+	t.Parallel()
+	l := newLake(t)
+	first := l.server(t)
+	again := l.server(t)
+	other := newLake(t)
+	other.objects = l.objects
+	second := other.server(t)
+	for name, c := range map[string]struct {
+		s    *server
+		want int
+	}{"the first": {first, 0}, "the first again": {again, 0}, "another": {second, 1}} {
+		if got := c.s.told(catalog.EventShared); got != c.want {
+			t.Errorf("%s is told %d times that another catalog uses the root, want %d", name, got, c.want)
+		}
+	}
+}

@@ -2,9 +2,12 @@ package catalog
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/access"
@@ -102,14 +105,39 @@ func (c *Catalog) openRoots(ctx context.Context) error {
 		if err := c.checkNewRoot(ctx, r); err != nil {
 			return err
 		}
-		_, err := r.Objects.PutIfAbsent(ctx, r.marker(), []byte("Lancerest keeps tables here. Without this file it takes the storage for absent.\n"))
-		if err != nil && !errors.Is(err, objstore.ErrExists) {
+		if err := c.mark(ctx, r); err != nil {
 			return fmt.Errorf("mark root %s: %w", r.Location, err)
 		}
 		if err := c.rememberRoot(ctx, len(known), r.Location.String()); err != nil {
 			return err
 		}
 		known[r.Location.String()] = true
+	}
+	return nil
+}
+
+// markerText is what a marker holds: who the first catalog there is, which its secret tells without being told itself.
+func (c *Catalog) markerText() string {
+	sum := sha256.Sum256(append([]byte("marker "), c.secret...))
+	return "Lancerest keeps tables here. Without this file it takes the storage for absent.\n" + markedBy + hex.EncodeToString(sum[:8]) + "\n"
+}
+
+const markedBy = "Catalog "
+
+// mark puts the marker of a root that the catalog has not used before. Where another catalog has put one, both will work, and each may drop
+// what the other has: that is told.
+func (c *Catalog) mark(ctx context.Context, r Root) error {
+	own := c.markerText()
+	_, err := r.Objects.PutIfAbsent(ctx, r.marker(), []byte(own))
+	if !errors.Is(err, objstore.ErrExists) {
+		return err
+	}
+	there, _, err := r.Objects.Get(ctx, r.marker(), 0)
+	if err != nil {
+		return err
+	}
+	if _, by, ok := strings.Cut(string(there), markedBy); ok && !strings.HasSuffix(own, by) {
+		c.opts.Notify(ctx, Event{Kind: EventShared, Detail: fmt.Sprintf("another catalog uses the root %s too: a table that both know is lost for one when the other drops it", r.Location)})
 	}
 	return nil
 }
