@@ -114,7 +114,9 @@ func (c *caller) step() error {
 	return c.out.Encode(note{At: now(), Told: &answer})
 }
 
-func (c *caller) table(i int) table { return table{name: c.Tables[i].Name, key: c.Tables[i].Key, files: disk{}} }
+func (c *caller) table(i int) table {
+	return table{name: c.Tables[i].Name, key: c.Tables[i].Key, files: disk{}}
+}
 
 func (c *caller) commit() error {
 	req := &api.BatchCreateTableVersionsRequest{}

@@ -18,9 +18,9 @@ import (
 
 // The names that Lance's clients read.
 const (
-	tokenKey     = "google_storage_token"
-	accountKey   = "google_service_account_key"
-	endpointKey  = "google_base_url"
+	tokenKey    = "google_storage_token"
+	accountKey  = "google_service_account_key"
+	endpointKey = "google_base_url"
 )
 
 // emulated is a service account without a key, by which Lance's clients know that no credentials are wanted. Their setting for that
