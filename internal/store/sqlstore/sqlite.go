@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,7 +17,8 @@ import (
 
 // Options says where a SQLite catalog lies and how it runs. Only Path is needed.
 type Options struct {
-	// Path is the database's file, made if it is missing, with its directory. Beside it lie its log ("-wal", "-shm") and the
+	// Path is the database's file, made if it is missing, with its directory. Nobody but the owner may read it, for it holds secrets; an older one
+	// is made so unless Beside is set. Beside it lie its log ("-wal", "-shm") and the
 	// lock ("….lock") that keeps a second server out.
 	Path string
 	// QueueLength is how many Updates may wait for their turn before further ones get store.ErrUnavailable; 0 means 4096.
@@ -75,7 +77,14 @@ func OpenSQLite(ctx context.Context, o Options) (*SQLite, error) {
 	} else if _, err := os.Stat(o.Path); err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
-	if err := s.open(ctx, o); err != nil {
+	err := makePrivate(o)
+	if err == nil {
+		err = s.open(ctx, o)
+	}
+	if err == nil {
+		err = makePrivate(o) // the index of the log is made by the driver, whatever the mode of the catalog
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", o.Path, err), s.Close())
 	}
 	return s, nil
@@ -91,6 +100,31 @@ func InUse(path string) (bool, error) {
 		return false, fmt.Errorf("look whether catalog %s is in use: %w", path, err)
 	}
 	return held, nil
+}
+
+// makePrivate makes the catalog's file where it is missing, and takes it and its log from everybody but the owner: it holds the secret by which
+// page tokens are known, and what callers of the catalog may not all see. What belongs to somebody else stays as it is.
+func makePrivate(o Options) error {
+	if o.Beside {
+		return nil
+	}
+	f, err := os.OpenFile(o.Path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	for _, path := range []string{o.Path, o.Path + "-wal", o.Path + "-shm"} {
+		info, err := os.Stat(path)
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			err = os.Chmod(path, info.Mode().Perm()&^0o077)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *SQLite) open(ctx context.Context, o Options) error {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -56,8 +58,12 @@ func openSQLiteConn(ctx context.Context, o Options, pragmas string) (*sqliteConn
 	}
 	// As a URI, a path may hold any character and begin with any word.
 	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	if runtime.GOOS != "windows" {
+		// The log gets the owner and the mode of the catalog. SQLite knows no "+" for a space.
+		uri.RawQuery = "modeof=" + strings.ReplaceAll(url.QueryEscape(path), "+", "%20")
+	}
 	if o.vfs != "" {
-		uri.RawQuery = "vfs=" + o.vfs
+		uri.RawQuery += "&vfs=" + o.vfs
 	}
 	db, err := sqlite3.OpenFlags(uri.String(), sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE|sqlite3.OPEN_URI)
 	if err != nil {

@@ -58,6 +58,46 @@ func TestOpenMakesTheDirectory(t *testing.T) {
 	}
 }
 
+// TestOnlyTheOwnerReads: the catalog's files are nobody else's to read, those of an older release and those that a tool makes included, under a name
+// with any characters.
+func TestOnlyTheOwnerReads(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no modes there")
+	}
+	o := sqlstore.Options{Path: filepath.Join(t.TempDir(), "b?x= +%20&#", "catalog.db")}
+	check := func(what string, paths ...string) {
+		t.Helper()
+		for _, path := range paths {
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			} else if info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %s has mode %v, want 0600", what, path, info.Mode())
+			}
+		}
+	}
+	all := []string{o.Path, o.Path + "-wal", o.Path + "-shm"}
+	opened := func(o sqlstore.Options, what string, paths ...string) {
+		t.Helper()
+		s, err := sqlstore.OpenSQLite(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(what, paths...)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	opened(o, "new", all...)
+	if err := os.Chmod(o.Path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	opened(o, "older", all...)
+	o.Beside = true
+	opened(o, "beside", o.Path, o.Path+"-wal")
+}
+
 func TestOpenRefusesASecondServer(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "catalog.db")
