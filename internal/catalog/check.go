@@ -57,7 +57,7 @@ const (
 	FindingJob      FindingKind = "job"      // work after a commit that keeps failing
 	FindingStorage  FindingKind = "storage"  // a storage that does not keep writers apart as others do; this is a note, and nothing is wrong yet
 	FindingPurge    FindingKind = "purge"    // a dropped table whose objects are being removed; a note too
-	FindingTable    FindingKind = "table"    // something that keeps the table from being checked: a damaged reference, a root that is not allowed
+	FindingTable    FindingKind = "table"    // something that keeps the table from being checked: a damaged reference, a root that is not allowed, files that cannot be read
 )
 
 // CheckSummary is what a check went through.
@@ -221,9 +221,14 @@ func (k *checker) runJob(ctx context.Context, job store.Job) error {
 	return k.c.update(ctx, func(tx store.Tx) error { return tx.DeleteJob(job.ID) })
 }
 
-// tolerant makes a finding of what is wrong with one table alone, so that the others are looked at too.
+// tolerant makes a finding of what is wrong with one table alone, so that the others are looked at too: also that the storage refuses to show it,
+// as long as the storage itself and the state are there.
 func (k *checker) tolerant(ctx context.Context, t lance.Table, err error) error {
-	if err == nil || api.CodeOf(err) != api.CodeInvalidTableState {
+	switch code := api.CodeOf(err); {
+	case err == nil:
+		return nil
+	case code == api.CodeInvalidTableState:
+	case code != api.CodePermissionDenied && code != api.CodeServiceUnavailable, k.c.Ping(ctx) != nil, k.c.PingStorage(ctx) != nil:
 		return err
 	}
 	return k.found(ctx, Finding{Kind: FindingTable, Table: show(t.Path), What: withCauses(err)}, nil)

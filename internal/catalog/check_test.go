@@ -14,6 +14,7 @@ import (
 	"github.com/lancerest/lancerest/internal/catalog"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/objstore/objtest"
 	"github.com/lancerest/lancerest/internal/store"
 )
 
@@ -416,6 +417,35 @@ func TestCheckReadsAll(t *testing.T) {
 	sum, found := s.check(t, catalog.CheckOptions{})
 	if sum.Tables != tables || len(found) != 1 || found[0].Table != "t1002" {
 		t.Errorf("%+v, %+v; want %d tables and one finding in the last", sum, found, tables)
+	}
+}
+
+// TestCheckWithAnUnreadableTable holds that a table that storage does not show is a finding, and that the others are checked; and that a check ends
+// where it is the storage that does not answer.
+func TestCheckWithAnUnreadableTable(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]error{"denied": objstore.ErrDenied, "broken": objtest.ErrInjected} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			bad, good := s.declare(t, "bad"), s.declare(t, "good")
+			s.fill(t, bad, 1, 1)
+			s.fill(t, good, 1, 1)
+			s.lake.bypass(t, good, 2)
+			below := func(key string) bool { return strings.HasPrefix(key, bad.dir) }
+			s.objects.Fail(objtest.Match{Key: below, Times: objtest.Forever}, objtest.Before, fault)
+			sum, found := s.check(t, catalog.CheckOptions{StagedAge: never})
+			if sum.Tables != 2 || len(found) == 0 || found[0].Kind != catalog.FindingTable || found[0].Table != "bad" {
+				t.Errorf("%+v, %+v; want a finding that table bad cannot be read", sum, found)
+			}
+			if last := found[len(found)-1]; last.Kind != catalog.FindingForeign || last.Table != "good" {
+				t.Errorf("the last finding is %+v, want version 2 of table good", last)
+			}
+			s.objects.Fail(objtest.Match{Key: func(key string) bool { return strings.HasSuffix(key, catalog.Marker) }, Nth: 2, Times: objtest.Forever}, objtest.Before, fault)
+			if _, err := s.Check(context.Background(), catalog.CheckOptions{Report: func(catalog.Finding) {}}); err == nil {
+				t.Error("a check succeeds although the storage is away")
+			}
+		})
 	}
 }
 
