@@ -37,7 +37,11 @@ func ExportDir(ctx context.Context, c Config, o ExportDirOptions) (importer.Summ
 	}
 	options := importer.ExportOptions{Target: target, From: o.From, DryRun: o.DryRun, Report: o.Report}
 	if o.URI != "" {
-		options.Tables = remoteTables(ctx, client.New(o.URI, client.Options{}))
+		remote, err := openRemote(o.URI)
+		if err != nil {
+			return importer.Summary{}, err
+		}
+		options.Tables, options.Exists = remoteTables(ctx, remote), knownRemote{remote}.namespace
 		return importer.Export(ctx, options)
 	}
 	if err := checkState(c); err != nil {
@@ -47,7 +51,7 @@ func ExportDir(ctx context.Context, c Config, o ExportDirOptions) (importer.Summ
 	if err != nil {
 		return importer.Summary{}, err
 	}
-	options.Tables = stateTables(ctx, state)
+	options.Tables, options.Exists = stateTables(ctx, state), knownState{state}.namespace
 	sum, err := importer.Export(ctx, options)
 	return sum, errors.Join(err, state.Close())
 }

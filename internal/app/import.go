@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"path/filepath"
 
 	"github.com/lancerest/lancerest/api"
@@ -52,7 +53,10 @@ func Import(ctx context.Context, c Config, o ImportOptions) (importer.Summary, e
 	}
 	switch {
 	case o.URI != "":
-		remote := client.New(o.URI, client.Options{})
+		remote, err := openRemote(o.URI)
+		if err != nil {
+			return importer.Summary{}, err
+		}
 		options.Known = knownRemote{remote}
 		if !o.DryRun {
 			options.Catalog = remote
@@ -62,6 +66,15 @@ func Import(ctx context.Context, c Config, o ImportOptions) (importer.Summary, e
 		return importDry(ctx, c, settings, options)
 	}
 	return importDirect(ctx, c, settings, options)
+}
+
+// openRemote returns a client of a server that was given on the command line. What is no URL is not repeated: it may hold a password.
+func openRemote(address string) (*client.Client, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, errors.New("the address of the server must be a URL that begins with http:// or https://, such as http://127.0.0.1:2333")
+	}
+	return client.New(address, client.Options{}), nil
 }
 
 // importDirect imports into the state itself.
@@ -153,6 +166,9 @@ func outsideOf(roots []lance.Location) func(lance.Location) string {
 		}
 		parent := loc
 		parent.Path = parent.Path[:max(0, lastSlash(parent.Path))]
+		if parent.Scheme == "file" && parent.Path == "" {
+			return fmt.Sprintf("it lies at %s, in none of the roots of the catalog, and right below the root of this machine, which is no place to allow: move it into a directory that is", loc)
+		}
 		return fmt.Sprintf("it lies at %s, in none of the roots of the catalog: add --allow %s, here and to lancerest serve", loc, parent)
 	}
 }
@@ -213,6 +229,18 @@ func (k knownState) Table(ctx context.Context, id lance.TableID) (location strin
 	return location, err
 }
 
+// namespace reports whether there is one.
+func (k knownState) namespace(ctx context.Context, id lance.NamespaceID) (bool, error) {
+	err := k.store.View(ctx, func(r store.Reader) error {
+		_, err := r.Namespace(id)
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Claimed implements importer.Known.
 func (k knownState) Claimed(ctx context.Context, location string) (claimed string, err error) {
 	err = k.store.View(ctx, func(r store.Reader) (err error) {
@@ -238,6 +266,15 @@ func (k knownRemote) Table(ctx context.Context, id lance.TableID) (string, error
 		return "", nil
 	}
 	return "", err
+}
+
+// namespace reports whether there is one.
+func (k knownRemote) namespace(ctx context.Context, id lance.NamespaceID) (bool, error) {
+	err := k.NamespaceExists(ctx, &api.NamespaceExistsRequest{Target: api.At(id...)})
+	if api.CodeOf(err) == api.CodeNamespaceNotFound {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Claimed implements importer.Known: no operation tells.

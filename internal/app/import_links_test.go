@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/app"
 	"github.com/lancerest/lancerest/internal/importer"
 )
@@ -77,5 +78,35 @@ func TestImportLinks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestImportAdvice: what is said of a table that cannot be taken in helps, and does no harm: no root is advised that is all of this machine, and a
+// name that no id can hold is another one once the table is registered under it.
+func TestImportAdvice(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	lake := filepath.Join(dir, "lake")
+	dollar := filepath.Join(lake, "dol$lar.lance")
+	writeManifest(t, dollar, 1)
+	if err := os.Symlink("/usr", filepath.Join(lake, "usr.lance")); err != nil {
+		t.Skip(err) // Windows asks for a right
+	}
+	s := serve(t, app.Config{Data: filepath.Join(dir, "served"), Allow: []string{lake}})
+	for _, o := range []app.ImportOptions{{DryRun: true}, {}, {URI: s.url}} {
+		why := map[string]string{}
+		o.Source, o.Report = lake, func(i importer.Item) { why[i.Path[0]] = i.Why }
+		if _, err := app.Import(t.Context(), app.Config{Data: filepath.Join(dir, "data"), Allow: []string{lake}}, o); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(why["usr"], "--allow") || !strings.Contains(why["usr"], "none of the roots") && o.URI == "" {
+			t.Errorf("of a directory of the system: %q", why["usr"])
+		}
+		if !strings.Contains(why["dol$lar"], "rename its directory, or register it under another name") || strings.Contains(why["dol$lar"], "delimiter") {
+			t.Errorf("of a name with a dollar: %q", why["dol$lar"])
+		}
+	}
+	if _, err := s.RegisterTable(t.Context(), &api.RegisterTableRequest{Target: api.At("dollar"), Location: dollar}); err != nil {
+		t.Errorf("registered under another name: %v", err)
 	}
 }

@@ -26,14 +26,16 @@ type Exported struct {
 	Declared bool // it has no data yet
 }
 
-// ExportOptions say what to write as a directory, and where. Tables and Report are required.
+// ExportOptions say what to write as a directory, and where. Exists, Tables and Report are required.
 type ExportOptions struct {
 	Target lance.Location
 	// From is the namespace whose tables are listed.
 	From lance.NamespaceID
 	// DryRun changes nothing.
 	DryRun bool
-	// Tables are all tables of the catalog, also those of other namespaces, which are reported.
+	// Exists says whether there is such a namespace.
+	Exists func(context.Context, lance.NamespaceID) (bool, error)
+	// Tables are all tables of the catalog. Those of namespaces below From are reported, others are not.
 	Tables iter.Seq2[Exported, error]
 	Report func(Item)
 }
@@ -48,9 +50,15 @@ const (
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // Export writes tables as a directory listing. Nothing is copied, and nothing that is there already is changed. The error says why the tables could
-// not be read, or the directory not be made.
+// not be read, that there is no such namespace, or why the directory could not be made.
 func Export(ctx context.Context, o ExportOptions) (Summary, error) {
 	sum := Summary{Tables: map[Status]int{}}
+	switch there, err := o.Exists(ctx, o.From); {
+	case err != nil:
+		return sum, err
+	case !there:
+		return sum, fmt.Errorf("the catalog has no namespace %s: give one that it has, with slashes between names, or / for its root", strings.Join(o.From, "/"))
+	}
 	if o.Target.Scheme == "file" && !o.DryRun {
 		if err := os.MkdirAll(filepath.FromSlash(o.Target.Path), 0o755); err != nil {
 			return sum, fmt.Errorf("make directory: %w", err)
@@ -62,6 +70,9 @@ func Export(ctx context.Context, o ExportOptions) (Summary, error) {
 		}
 		if err != nil {
 			return sum, err
+		}
+		if space := t.Path.Namespace(); len(space) < len(o.From) || !slices.Equal([]string(space[:len(o.From)]), []string(o.From)) {
+			continue
 		}
 		item := o.list(t)
 		sum.Found++
@@ -101,22 +112,14 @@ func (o ExportOptions) list(t Exported) Item {
 // fault says why a table can be in no directory listing, "" if it can.
 func (o ExportOptions) fault(t Exported) string {
 	switch {
-	case !slices.Equal([]string(t.Path.Namespace()), []string(o.From)):
-		return "it is in another namespace, and a directory listing has none: export namespace " + nameOf(t.Path.Namespace()) + " to a directory of its own with --from"
+	case len(t.Path.Namespace()) > len(o.From):
+		return "it is in a namespace of its own, and a directory listing has none: export that to another directory with --from " + strings.Join(t.Path.Namespace(), "/")
 	case t.Declared:
 		return "it has no data yet: it is only declared"
 	case !plainName.MatchString(t.Path.Name()) || len(t.Path.Name()+suffix) > lance.MaxNameBytes:
 		return "a directory listing has only names of letters, digits, hyphens, dots and underscores, of at most 249 characters"
 	}
 	return ""
-}
-
-// nameOf is a namespace as the command line takes it.
-func nameOf(n lance.NamespaceID) string {
-	if len(n) == 0 {
-		return "/"
-	}
-	return strings.Join(n, "/")
 }
 
 // link makes a symbolic link in the place of a table that lies elsewhere.

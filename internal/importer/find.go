@@ -76,6 +76,8 @@ func (f *found) checkNames() {
 		}
 		other, twice := taken[key(t.path)]
 		switch err := lance.CheckPath(t.path, lance.DefaultDelimiter); {
+		case slices.ContainsFunc(t.path, func(name string) bool { return strings.Contains(name, lance.DefaultDelimiter) }):
+			t.fault = "its name holds a " + lance.DefaultDelimiter + ", which separates the names of a table's id: rename its directory, or register it under another name with its location (RegisterTable)"
 		case err != nil:
 			t.fault = err.Error()
 		case spaces[key(t.path)]:
