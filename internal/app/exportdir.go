@@ -10,6 +10,7 @@ import (
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/client"
 	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/config"
 	"github.com/lancerest/lancerest/internal/importer"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/store"
@@ -59,6 +60,9 @@ func ExportDir(ctx context.Context, c Config, o ExportDirOptions) (importer.Summ
 // targetLocation reads a directory, which need not exist yet, or a URI. Symbolic links on the way to it are resolved, so that it compares with
 // the locations of tables.
 func targetLocation(given string) (lance.Location, error) {
+	if err := config.CheckPlace(given); err != nil {
+		return lance.Location{}, err
+	}
 	if strings.Contains(given, "://") {
 		loc, err := lance.ParseLocation(given)
 		return reallyAt(loc), err

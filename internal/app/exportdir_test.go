@@ -79,3 +79,18 @@ func TestAddressOfAServer(t *testing.T) {
 		}
 	}
 }
+
+// TestPlacesThatAreNone: a source or a target that is meant for a URI or a home directory, and is neither, is no directory of that name.
+func TestPlacesThatAreNone(t *testing.T) {
+	t.Parallel()
+	for place, want := range map[string]string{"s3:/x": "two slashes after s3:", "~/x": "in the place of ~"} {
+		config := app.Config{Data: t.TempDir()}
+		_, imported := app.Import(t.Context(), config, app.ImportOptions{Source: place, Report: func(importer.Item) {}})
+		_, exported := app.ExportDir(t.Context(), config, app.ExportDirOptions{Target: place, Report: func(importer.Item) {}})
+		for _, err := range []error{imported, exported} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want a refusal that says %q", place, err, want)
+			}
+		}
+	}
+}

@@ -184,6 +184,9 @@ func lastSlash(path string) int {
 
 // openSource opens the storage of a source, in the way that the settings of the root say which holds it, if one does.
 func openSource(ctx context.Context, settings []config.Root, source string) (lance.Location, objstore.Store, error) {
+	if err := config.CheckPlace(source); err != nil {
+		return lance.Location{}, nil, err
+	}
 	how := config.Root{Location: source}
 	loc, err := rootLocation(how)
 	if err != nil {

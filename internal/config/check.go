@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -72,6 +73,9 @@ func (r Root) check() error {
 	if r.Location == "" {
 		return errors.New("it has no location")
 	}
+	if err := CheckPlace(r.Location); err != nil {
+		return err
+	}
 	if strings.Contains(r.Location, "://") {
 		if _, err := lance.ParseLocation(r.Location); err != nil {
 			return err
@@ -83,6 +87,23 @@ func (r Root) check() error {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("%s: %w", r.Location, err)
+	}
+	return nil
+}
+
+// storeURI is what a location begins with that is meant to be a URI. Windows has drives of one letter.
+var storeURI = regexp.MustCompile(`^(?i:[a-z][a-z0-9+.-]+:/|(s3|s3a|s3n|gs|gcs|az|abfss|memory|file):)`)
+
+// CheckPlace refuses what would be taken for the name of a directory, and is meant for something else: a URI with a slash too few, or a home
+// directory that no shell has put in place of its sign.
+func CheckPlace(location string) error {
+	switch {
+	case strings.HasPrefix(location, "~"):
+		return fmt.Errorf("%s: nobody has put a home directory in the place of ~: write it out (or ./~ for a directory of that name)", location)
+	case !strings.Contains(location, "://") && storeURI.MatchString(location):
+		scheme, _, _ := strings.Cut(location, ":")
+		// The rest is not repeated: it may hold a password.
+		return fmt.Errorf("%s:…: a URI has two slashes after %[1]s: (s3://BUCKET/PREFIX, file:///DIRECTORY); for a directory of that name write ./ before it", scheme)
 	}
 	return nil
 }

@@ -54,6 +54,12 @@ func TestWrong(t *testing.T) {
 		{"no location", "[[root]]\nregion = 'x'\n", []string{"root 1", "no location"}},
 		{"no storage", "[[root]]\nlocation = 'ftp://x/y'\n", []string{"root 1", "use file, s3, gs"}},
 		{"no bucket", "[[root]]\nlocation = 's3:///y'\n", []string{"names no bucket"}},
+		{"a URI with a slash too few", "[[root]]\nlocation = 's3:/lake/a'\n", []string{"root 1", "two slashes after s3:"}},
+		{"a URI without slashes", "[[root]]\nlocation = 'GS:lake'\n", []string{"two slashes after GS:"}},
+		{"a URI of a file with a slash too few", "[[root]]\nlocation = 'file:/lake'\n", []string{"file:///DIRECTORY"}},
+		{"a scheme of another storage", "[[root]]\nlocation = 'hdfs:/lake'\n", []string{"two slashes after hdfs:"}},
+		{"a home directory", "[[root]]\nlocation = '~/lake'\n", []string{"in the place of ~"}},
+		{"somebody's home directory", "[[root]]\nlocation = '~me/lake'\n", []string{"in the place of ~"}},
 		{"the same root twice", s3 + "[[root]]\nlocation = 'S3A://lake//a/'\n", []string{"root 2", "s3://lake/a", "said before"}},
 		{"no such default", "default = 's3://lake/b'\n" + s3, []string{"s3://lake/b", "none of the roots"}},
 		{"a setting of another storage", s3 + "account = 'x'\n", []string{"s3://lake/a", "account is for az"}},
@@ -189,6 +195,10 @@ func TestFlags(t *testing.T) {
 		{name: "a mode for a directory", flags: config.Flags{Root: "/srv", Credentials: "client"}, fails: "lies on this machine"},
 		{name: "a container in two spellings", flags: config.Flags{Root: "az://lake/a", Allow: []string{"abfss://lake@account.dfs.core.windows.net/b"}}, fails: "use one of the two"},
 		{name: "two containers", flags: config.Flags{Root: "az://lake/a", Allow: []string{"abfss://sea@account.dfs.core.windows.net/b"}}, want: []string{"az://lake/a", "abfss://sea@account.dfs.core.windows.net/b"}, mode: access.Client},
+		{name: "a URI with a slash too few", flags: config.Flags{Root: "s3:/x"}, fails: "two slashes after s3:"},
+		{name: "one to allow", flags: config.Flags{Root: "/srv", Allow: []string{"s3:/x"}}, fails: "two slashes after s3:"},
+		{name: "a home directory to allow", flags: config.Flags{Root: "/srv", Allow: []string{"~/x"}}, fails: "in the place of ~"},
+		{name: "directories of such names", flags: config.Flags{Root: "./s3:/x", Allow: []string{"./~", "C:/x", "a:b"}}, want: []string{"./s3:/x", "./~", "C:/x", "a:b"}, mode: access.None},
 		{name: "a root that is none", flags: config.Flags{Root: "ftp://x"}, fails: "no store here serves"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
