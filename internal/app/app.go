@@ -225,7 +225,7 @@ func (a *App) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.catalog, err = catalog.New(ctx, catalog.Options{
+	a.catalog, err = openCatalog(ctx, catalog.Options{
 		Store: state, Roots: a.roots, Reserved: own, Notify: a.notify, Wake: a.runner.Wake,
 		MaxBatch: a.config.MaxBatch, StagedKeep: a.config.StagedKeep, KeepUnsynced: !onPostgres(a.config),
 	})

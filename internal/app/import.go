@@ -98,7 +98,7 @@ func importDirect(ctx context.Context, c Config, settings []config.Root, options
 	if err != nil {
 		return importer.Summary{}, err
 	}
-	a.catalog, err = catalog.New(ctx, catalog.Options{Store: state, Roots: a.roots, Reserved: own, Notify: a.notify})
+	a.catalog, err = openCatalog(ctx, catalog.Options{Store: state, Roots: a.roots, Reserved: own, Notify: a.notify})
 	if err != nil {
 		return importer.Summary{}, err
 	}

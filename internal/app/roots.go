@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 
+	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/catalog"
 	"github.com/lancerest/lancerest/internal/config"
 	"github.com/lancerest/lancerest/internal/lance"
@@ -67,6 +69,25 @@ func openRoots(ctx context.Context, c Config, settings []config.Root) ([]catalog
 		roots[i] = catalog.Root{Engine: own, Location: loc, Objects: o.judging, Access: given, Distant: distant(loc), Unjudged: o.judged.Missing()}
 	}
 	return roots, nil
+}
+
+// openCatalog opens a catalog. Where that fails because a root's marker is missing, the error also says how to mend it where only the marker is
+// lost: the catalog itself never concludes that.
+func openCatalog(ctx context.Context, o catalog.Options) (*catalog.Catalog, error) {
+	c, err := catalog.New(ctx, o)
+	if err == nil || api.CodeOf(err) != api.CodeServiceUnavailable {
+		return c, err
+	}
+	for _, r := range o.Roots {
+		marker, joinErr := r.Location.Join(catalog.Marker)
+		if joinErr != nil {
+			continue
+		}
+		if _, headErr := r.Objects.Head(ctx, marker.Key()); errors.Is(headErr, objstore.ErrNotFound) {
+			return nil, fmt.Errorf("%w (if the tables are there and only the marker was removed, put an empty file at %s)", err, marker)
+		}
+	}
+	return nil, err
 }
 
 // rootLocation is the location of a root. Of a directory, which must exist, symbolic links are resolved: clients see the same path whichever

@@ -189,6 +189,25 @@ func waitForPurge(t *testing.T, root string) {
 	}
 }
 
+// TestRootWithoutItsMarker: where only the marker of a root is lost, the refusal says what mends it, and it does.
+func TestRootWithoutItsMarker(t *testing.T) {
+	t.Parallel()
+	config := app.Config{Data: filepath.Join(t.TempDir(), "data"), Listen: "127.0.0.1:0"}
+	serve(t, config).stop()
+	marker := filepath.Join(config.Data, "tables", catalog.Marker)
+	if err := os.Remove(marker); err != nil {
+		t.Fatal(err)
+	}
+	_, err := app.New(t.Context(), config)
+	if err == nil || !strings.Contains(err.Error(), "put an empty file at file://"+filepath.ToSlash(marker)) {
+		t.Errorf("without the marker: %v, want an error that says what to put where", err)
+	}
+	if err := os.WriteFile(marker, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, config)
+}
+
 // A server does not begin on a root that is not there, nor forget one that holds tables.
 func TestRootThatIsMissing(t *testing.T) {
 	t.Parallel()
