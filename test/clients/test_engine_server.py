@@ -60,7 +60,7 @@ def test_workers_are_killed_under_load(own: Server) -> None:
 
     def write(first: int) -> None:
         table = connect(own).open_table("t")
-        for n in range(first, first + 25):
+        for n in range(first, first + 12):
             tried.add(n)
             # Where no answer came it is not known whether the row is there. The SDK tries again by itself, and then gives up.
             with contextlib.suppress(RuntimeError, lancedb.remote.errors.HttpError, lancedb.remote.errors.RetryError):
@@ -68,9 +68,12 @@ def test_workers_are_killed_under_load(own: Server) -> None:
                 done.add(n)
 
     def kill() -> None:
-        while not stop.wait(0.7):
-            for pid in workers(own):
-                os.kill(pid, signal.SIGKILL)
+        after = 3
+        while not stop.wait(0.01):
+            if len(done) > after:  # so that every worker gets somewhere first
+                after = len(done) + 3
+                for pid in workers(own):
+                    os.kill(pid, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
