@@ -428,7 +428,7 @@ func (h *Handler) ready(ctx context.Context) (int, []byte) {
 	state, status := "ok", http.StatusOK
 	if err := h.opts.Catalog.Ping(ctx); err != nil {
 		h.opts.Logger.LogAttrs(ctx, slog.LevelError, "not ready", slog.String("component", "state"), slog.String("error", err.Error()))
-		state, status = "unreachable, or of an unexpected schema", http.StatusServiceUnavailable
+		state, status = "unreachable, on a full disk, or of an unexpected schema", http.StatusServiceUnavailable
 	}
 	storage := "ok"
 	if err := h.opts.Catalog.PingStorage(ctx); err != nil {

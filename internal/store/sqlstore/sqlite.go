@@ -85,7 +85,7 @@ func OpenSQLite(ctx context.Context, o Options) (*SQLite, error) {
 		err = makePrivate(o) // the index of the log is made by the driver, whatever the mode of the catalog
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", o.Path, err), s.Close())
+		return nil, errors.Join(fmt.Errorf("open catalog %s: %w", o.Path, plainly(o.Path, err)), s.Close())
 	}
 	return s, nil
 }
@@ -199,8 +199,15 @@ func (s *SQLite) NewTransactionID() lance.TransactionID {
 	return s.writer.ids.transaction(s.writer.now())
 }
 
-// Ping implements store.Store.
+// Ping implements store.Store. After a write for which the disk was too full it is an error until one succeeds, which it tries.
 func (s *SQLite) Ping(ctx context.Context) error {
+	if err := s.ping(ctx); err != nil || !s.writer.full.Load() {
+		return err
+	}
+	return s.writer.tryToWrite(ctx)
+}
+
+func (s *SQLite) ping(ctx context.Context) error {
 	c, err := s.reader(ctx)
 	if err != nil {
 		return err

@@ -36,6 +36,7 @@ const (
 // Closures run in their callers' goroutines while the writer waits, so that a panic unwinds the caller and not the writer.
 type sqliteWriter struct {
 	conn  *sqliteConn
+	path  string // of the catalog
 	ids   idSource
 	now   func() time.Time
 	twice bool
@@ -48,6 +49,7 @@ type sqliteWriter struct {
 	walPages                         int // the log's length as of the last commit
 	restartAt                        int
 	groups, updates, largest, errors atomic.Int64
+	full                             atomic.Bool // for the last group that wrote anything the disk was
 }
 
 // request is one call of Update.
@@ -70,6 +72,7 @@ var errNobodyWaits = errors.New("nobody waits for the answer")
 func startSQLiteWriter(conn *sqliteConn, o Options) *sqliteWriter {
 	w := &sqliteWriter{
 		conn:  conn,
+		path:  o.Path,
 		now:   o.Now,
 		twice: o.RunTwice,
 		queue: make(chan *request, o.QueueLength),
@@ -170,9 +173,32 @@ func (w *sqliteWriter) serve() {
 	for first := range w.queue {
 		g := group{w: w}
 		g.fill(first)
-		g.answer(g.commit())
+		err := g.commit()
+		w.noteRoom(err)
+		g.answer(err)
 		w.checkpoint()
 	}
+}
+
+// noteRoom notes whether the disk has room, as a group's commit shows. One that wrote nothing shows nothing.
+func (w *sqliteWriter) noteRoom(err error) {
+	if diskFull(w.path, err) {
+		w.full.Store(true)
+	} else if err == nil && w.walPages > 0 {
+		w.full.Store(false)
+	}
+}
+
+// tryToWrite writes something and takes it back in the same transaction: SQLite does not write what changes nothing, but does write that.
+func (w *sqliteWriter) tryToWrite(ctx context.Context) error {
+	return w.update(ctx, func(t store.Tx) error {
+		c := t.(*tx)
+		if _, err := c.exec(`INSERT INTO schema_migrations (number, applied_at) VALUES ($1, 0)`, [][]any{{int64(0)}}); err != nil {
+			return err
+		}
+		_, err := c.exec(`DELETE FROM schema_migrations WHERE number = $1`, [][]any{{int64(0)}})
+		return err
+	})
 }
 
 // checkpoint moves the log into the database if it has grown enough. Nobody's answer waits for it.
@@ -314,12 +340,12 @@ func (g *group) commit() error {
 	if errors.As(err, &code) && (code == sqlite3.BUSY || code == sqlite3.FULL) {
 		return g.rolledBack(err)
 	}
-	return errors.Join(fmt.Errorf("commit: %w: %w", store.ErrUnknown, err), c.rollback())
+	return errors.Join(fmt.Errorf("commit: %w: %w", store.ErrUnknown, plainly(g.w.path, err)), c.rollback())
 }
 
 // rolledBack makes sure that nothing of the group stays.
 func (g *group) rolledBack(cause error) error {
-	return errors.Join(fmt.Errorf("%w: %w", store.ErrUnavailable, cause), g.w.conn.rollback())
+	return errors.Join(fmt.Errorf("%w: %w", store.ErrUnavailable, plainly(g.w.path, cause)), g.w.conn.rollback())
 }
 
 // answer gives every caller its closure's error, or the group's in place of any.
