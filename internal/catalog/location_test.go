@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"context"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -37,24 +38,14 @@ func (s *server) spaceAt(name, location string) error {
 // TestNoTableHoldsTheState: the directory of the state is no place for a table, nor is one around it, unless a root inside of it is meant.
 func TestNoTableHoldsTheState(t *testing.T) {
 	t.Parallel()
-	reserve := func(path string, roots ...string) *server {
-		return newServer(t, func(o *catalog.Options) {
-			at, err := lance.ParseLocation("memory://lake/" + path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			o.Reserved = []lance.Location{at}
-			for _, root := range roots {
-				inner := o.Roots[0]
-				if inner.Location, err = lance.ParseLocation("memory://lake/" + root); err != nil {
-					t.Fatal(err)
-				}
-				o.Roots = append(o.Roots, inner)
-			}
-		})
+	reserve := func(at func(root lance.Location) lance.Location) *server {
+		return newServer(t, func(o *catalog.Options) { o.Reserved = []lance.Location{at(o.Roots[0].Location)} })
 	}
-	inside := reserve("tables/a/state")
-	for _, location := range []string{"a", "a/state", "a//state/", "a/state/catalog.db", "memory://lake/tables/%61/state/x"} {
+	inside := reserve(func(root lance.Location) lance.Location {
+		root.Path += "/a/state"
+		return root
+	})
+	for _, location := range []string{"a", "a/state", "a//state/", "a/state/catalog.db", inside.lake.root.String() + "/%61/state/x"} {
 		wantCode(t, inside.declareAt("t", location), api.CodeInvalidInput, "its own state")
 		wantCode(t, inside.registerAt("t", location), api.CodeInvalidInput, "its own state")
 	}
@@ -68,11 +59,14 @@ func TestNoTableHoldsTheState(t *testing.T) {
 		t.Errorf("tables beside the state: %v", err)
 	}
 	// The default: the root is a directory of the data directory.
-	around := reserve("", "data/more")
+	around := reserve(func(root lance.Location) lance.Location {
+		root.Path = strings.TrimSuffix(path.Dir(root.Path), "/")
+		return root
+	})
 	if err := around.declareAt("t", "anywhere"); err != nil {
 		t.Errorf("declare in a root inside of the data directory: %v", err)
 	}
-	same := reserve("tables")
+	same := reserve(func(root lance.Location) lance.Location { return root })
 	wantCode(t, same.declareAt("t", "catalog.db"), api.CodeInvalidInput, "its own state")
 }
 
@@ -81,14 +75,14 @@ func TestDeclareOnOthersFiles(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	for _, key := range []string{"photos/2024/a.jpg", "mixed/_versions/x-1", "mixed/data/1.lance", "mixed/zoo", "nested/two.lance/_versions/1.manifest", "top/a.txt"} {
-		s.lake.put(t, "tables/"+key, []byte("x"))
+		s.lake.put(t, s.lake.root.Key()+"/"+key, []byte("x"))
 	}
 	for location, what := range map[string]string{"photos": "2024/a.jpg", "mixed": "zoo", "nested": "two.lance", "top": "a.txt"} {
 		wantCode(t, s.declareAt("t", location), api.CodeInvalidInput, "not empty", what)
 	}
-	s.lake.put(t, "tables/staged/_versions/x-1", []byte("x"))
-	s.lake.put(t, "tables/staged/data/1.lance", []byte("x"))
-	s.lake.put(t, "tables/staged/.lance-reserved", nil)
+	s.lake.put(t, s.lake.root.Key()+"/staged/_versions/x-1", []byte("x"))
+	s.lake.put(t, s.lake.root.Key()+"/staged/data/1.lance", []byte("x"))
+	s.lake.put(t, s.lake.root.Key()+"/staged/.lance-reserved", nil)
 	for i, location := range []string{"staged", "empty"} {
 		if err := s.declareAt(string(rune('a'+i)), location); err != nil {
 			t.Errorf("declare at %s: %v", location, err)
@@ -198,7 +192,7 @@ func TestAnotherCatalogOnTheRoot(t *testing.T) {
 	first := l.server(t)
 	again := l.server(t)
 	other := newLake(t)
-	other.objects = l.objects
+	other.objects, other.root = l.objects, l.root
 	second := other.server(t)
 	for name, c := range map[string]struct {
 		s    *server
