@@ -17,16 +17,18 @@ const (
 	idTimeBits = 41
 	// idChanceBits are drawn by chance. They keep replicas that share no memory apart within one millisecond.
 	idChanceBits = 22
-	// idSpreadBits of them stand before the time in a source that spreads.
-	idSpreadBits = 10
+	// idSpreadBits of them stand before the time in a source that spreads. Tables that are made together and written to together should hardly
+	// ever be neighbours, for each keeps its place.
+	idSpreadBits = 16
+	// transactionSpreadBits are fewer: each transaction is written to once, and their index grows for ever.
+	transactionSpreadBits = 10
 )
 
 // idSource draws ids that never repeat within a process. Those of two processes differ by chance only: the primary key decides, and who loses
 // runs again.
 //
 // Ids grow with time, so that inserts append to the index, as is best for one writer. Where many transactions write at once to a database that
-// finds conflicts by pages of an index, they would all meet at its end: there the ids are spread over a thousand places, at each of which they
-// grow.
+// finds conflicts by pages of an index, they would all meet at its end: there the ids are spread over many places, at each of which they grow.
 type idSource struct {
 	spread bool
 	mu     sync.Mutex
@@ -61,9 +63,9 @@ func (s *idSource) transaction(now time.Time) lance.TransactionID {
 		return lance.TransactionID(uuid.Must(uuid.NewV7()).String())
 	}
 	id := uuid.New()
-	const timeBits = 48 - idSpreadBits // enough for eight years; then the order begins anew
+	const timeBits = 48 - transactionSpreadBits // enough for eight years; then the order begins anew
 	head := binary.BigEndian.Uint64(id[:])
-	head = head>>(64-idSpreadBits)<<(64-idSpreadBits) | uint64(now.UnixMilli())&(1<<timeBits-1)<<16 | head&0xffff
+	head = head>>(64-transactionSpreadBits)<<(64-transactionSpreadBits) | uint64(now.UnixMilli())&(1<<timeBits-1)<<16 | head&0xffff
 	binary.BigEndian.PutUint64(id[:], head)
 	id[6] = id[6]&0x0f | 0x80
 	return lance.TransactionID(id.String())

@@ -21,14 +21,14 @@ func TestIDs(t *testing.T) {
 			id := ids.Next(begin.Add(time.Duration(i%3-1) * time.Millisecond))
 			place := lance.ObjectID(0)
 			if spread {
-				place = id >> 53
+				place = id >> 47
 			}
 			if id <= 0 || seen[id] || id <= last[place] {
 				t.Fatalf("spread %t: id %d after %d, seen before: %t", spread, id, last[place], seen[id])
 			}
 			seen[id], last[place] = true, id
 		}
-		if places := len(last); spread != (places > 900) {
+		if places := len(last); spread != (places > 10_000) {
 			t.Errorf("spread %t: ids at %d places", spread, places)
 		}
 		before := ""
