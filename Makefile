@@ -139,14 +139,25 @@ check-clients: tools $(VENV)/ready $(BIN) ## pylance, lancedb and the Python pac
 PY_SOURCES := python workers test/clients test/faults test/wire examples
 
 .PHONY: bench
-bench: $(VENV)/ready ## Load this server and the reference server side by side, and print both, then commits on S3 (5 to 10 minutes).
+bench: $(VENV)/ready postgres ## Load this server beside the reference server, on PostgreSQL beside pgbench, and commits on S3 (15 to 30 minutes).
 	@LANCEREST_PYTHON=$(CURDIR)/$(VENV)/bin/python go run ./bench $(BENCH)
+	@$(BENCH_POSTGRES)
 	@go run ./test/s3bench $(S3BENCH)
+
+BENCH_POSTGRES = go run ./test/withpostgres -durable go run ./bench -postgres $(BENCH)
+
+.PHONY: bench-postgres
+bench-postgres: postgres ## The part with the state in PostgreSQL alone.
+	@$(BENCH_POSTGRES)
 
 .PHONY: bench-update
 bench-update: BENCH += -update
 bench-update: S3BENCH += -update
-bench-update: bench ## The same, and write the result into docs/performance.md.
+bench-update: bench ## All of it, and write the results into docs/performance.md.
+
+.PHONY: bench-postgres-update
+bench-postgres-update: BENCH += -update
+bench-postgres-update: bench-postgres
 
 .PHONY: quickstart
 quickstart: $(VENV)/ready $(BIN) ## Serve, fill three tables in multi-table commits, and keep serving.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -100,11 +101,26 @@ func TestNumbered(t *testing.T) {
 
 func TestReplaceBetween(t *testing.T) {
 	t.Parallel()
-	got, err := replaceBetween("before\n"+beginMark+"old\n"+endMark+"after\n", "new\n")
-	if want := "before\n" + beginMark + "new\n" + endMark + "after\n"; err != nil || got != want {
+	got, err := replaceBetween("before\n[old\n]after\n", "[", "new\n", "]")
+	if want := "before\n[new\n]after\n"; err != nil || got != want {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if _, err := replaceBetween("no marks", "new"); err == nil {
+	if _, err := replaceBetween("no marks", "[", "new", "]"); err == nil {
 		t.Error("a document without marks was rewritten")
+	}
+}
+
+// The document has a place for each result.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile(filepath.Join("..", "docs", "performance.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []outcome{&result{}, &stateResult{}} {
+		begin, end := r.marks()
+		if _, err := replaceBetween(string(document), begin, "", end); err != nil {
+			t.Error(err)
+		}
 	}
 }

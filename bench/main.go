@@ -2,6 +2,8 @@
 // on the same machine in the same run, and prints what both of them and the disk below them gave. docs/performance.md holds
 // the table of one run.
 //
+// With -postgres it loads servers whose state is in PostgreSQL instead, beside pgbench.
+//
 // It also loads a second Lancerest that holds many more tables (-large), to show that no cost grows with the catalog, and can take
 // profiles of the server's hot paths (-profile). Nothing here is a test: no figure makes a build fail.
 package main
@@ -32,6 +34,7 @@ type options struct {
 	reference bool
 	update    bool
 	profile   string
+	postgres  bool
 }
 
 func parse(args []string) (options, error) {
@@ -49,6 +52,7 @@ func parse(args []string) (options, error) {
 	skip := flags.Bool("skip-reference", false, "measure only Lancerest")
 	flags.BoolVar(&o.update, "update", false, "write the result into docs/performance.md")
 	flags.StringVar(&o.profile, "profile", "", "take profiles of the server into this directory instead of comparing")
+	flags.BoolVar(&o.postgres, "postgres", false, "measure with the state in new databases of the PostgreSQL cluster that LANCEREST_STATE names, beside pgbench, instead of comparing with the reference")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -110,13 +114,18 @@ func run(ctx context.Context, o options) error {
 	if o.profile != "" {
 		return profile(ctx, o, dir, chosen)
 	}
-	r, err := measure(ctx, o, dir, chosen)
+	var r outcome
+	if o.postgres {
+		r, err = measurePostgres(ctx, o, dir, chosen)
+	} else {
+		r, err = measure(ctx, o, dir, chosen)
+	}
 	if err != nil {
 		return err
 	}
-	fmt.Print(r.text())
+	fmt.Print(text(r))
 	if o.update {
-		return r.writeDocument()
+		return writeDocument(r)
 	}
 	return nil
 }

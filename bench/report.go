@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -100,13 +99,30 @@ func figures(s *summary) []string {
 	return []string{fmt.Sprintf("%s (%s to %s)", number(s.rate), number(s.low), number(s.high)), millis(s.p50), millis(s.p99), millis(s.cpu)}
 }
 
-// text is the result for a terminal.
-func (r *result) text() string {
+// outcome is the result of a run in either of its forms: a table and what it has to be read with.
+type outcome interface {
+	header() []string
+	rows() [][]string
+	remarks() []string
+	// marks stand around the place of the result in docs/performance.md.
+	marks() (begin, end string)
+}
+
+func (r *result) rows() [][]string {
+	var rows [][]string
+	for _, l := range r.lines {
+		rows = append(rows, r.row(l))
+	}
+	return rows
+}
+
+// text is a result for a terminal.
+func text(r outcome) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, strings.Join(r.header(), "\t"))
-	for _, l := range r.lines {
-		fmt.Fprintln(w, strings.ReplaceAll(strings.Join(r.row(l), "\t"), "`", ""))
+	for _, cells := range r.rows() {
+		fmt.Fprintln(w, strings.ReplaceAll(strings.Join(cells, "\t"), "`", ""))
 	}
 	_ = w.Flush() // into memory
 	b.WriteString("\n")
@@ -132,19 +148,18 @@ func (r *result) remarks() []string {
 	return append(append(remarks, r.notes...), fmt.Sprintf("the whole run took %s", r.took.Round(time.Second)))
 }
 
-// The marks in docs/performance.md between which the result of a run stands.
-const (
-	beginMark = "<!-- written by make bench-update -->\n"
-	endMark   = "<!-- end of what make bench-update writes -->\n"
-)
+// marks implements outcome.
+func (r *result) marks() (begin, end string) {
+	return "<!-- written by make bench-update -->\n", "<!-- end of what make bench-update writes -->\n"
+}
 
-// markdown is the result for the document.
-func (r *result) markdown() string {
+// markdown is a result for the document.
+func markdown(r outcome) string {
 	var b strings.Builder
 	header := r.header()
 	fmt.Fprintf(&b, "| %s |\n|---|%s\n", strings.Join(header, " | "), strings.Repeat("---:|", len(header)-1))
-	for _, l := range r.lines {
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.row(l), " | "))
+	for _, cells := range r.rows() {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
 	}
 	b.WriteString("\n")
 	for _, n := range r.remarks() {
@@ -153,8 +168,8 @@ func (r *result) markdown() string {
 	return b.String()
 }
 
-// writeDocument puts the result into docs/performance.md.
-func (r *result) writeDocument() error {
+// writeDocument puts a result into docs/performance.md.
+func writeDocument(r outcome) error {
 	module, err := moduleDir()
 	if err != nil {
 		return err
@@ -164,19 +179,20 @@ func (r *result) writeDocument() error {
 	if err != nil {
 		return err
 	}
-	text, err := replaceBetween(string(old), "\n"+r.markdown()+"\n")
+	begin, end := r.marks()
+	text, err := replaceBetween(string(old), begin, "\n"+markdown(r)+"\n", end)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return os.WriteFile(name, []byte(text), 0o644)
 }
 
-// replaceBetween puts text between the two marks of a document.
-func replaceBetween(document, text string) (string, error) {
-	before, rest, begun := strings.Cut(document, beginMark)
-	_, after, ended := strings.Cut(rest, endMark)
+// replaceBetween puts text between two marks of a document.
+func replaceBetween(document, begin, text, end string) (string, error) {
+	before, rest, begun := strings.Cut(document, begin)
+	_, after, ended := strings.Cut(rest, end)
 	if !begun || !ended {
-		return "", errors.New("it has lost the marks between which the result stands")
+		return "", fmt.Errorf("it has lost the marks %q and %q between which the result stands", begin, end)
 	}
-	return before + beginMark + text + endMark + after, nil
+	return before + begin + text + end + after, nil
 }
