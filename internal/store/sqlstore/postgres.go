@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,10 +116,16 @@ func newPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	return p, nil
 }
 
-// String names the database for a person, without its password.
+// String names the database for a person, with all hosts that it may be on and without its password.
 func (p *Postgres) String() string {
 	c := p.pool.Config().ConnConfig
-	return fmt.Sprintf("database %q at %s:%d", c.Database, c.Host, c.Port)
+	hosts := []string{fmt.Sprintf("%s:%d", c.Host, c.Port)}
+	for _, f := range c.Fallbacks { // one for each host and way to encrypt
+		if host := fmt.Sprintf("%s:%d", f.Host, f.Port); !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return fmt.Sprintf("database %q at %s", c.Database, strings.Join(hosts, ", "))
 }
 
 func (o *PostgresOptions) setDefaults() {

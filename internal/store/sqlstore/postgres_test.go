@@ -365,7 +365,8 @@ func badURL(t *testing.T, cluster *pgtest.Cluster) {
 	for url, want := range map[string]string{
 		"postgres://u:secret@127.0.0.1:notaport/d":                        "it must be postgres://",
 		cluster.URL() + "?default_query_exec_mode=simple_protocol":        "leave it out",
-		"postgres://u:secret@127.0.0.1:1/d":                               `database "d" at 127.0.0.1:1`,
+		"postgres://u:secret@127.0.0.1:1/d":                               `database "d" at 127.0.0.1:1:`,
+		"postgres://u:secret@127.0.0.1:1,127.0.0.1:2/d":                   `database "d" at 127.0.0.1:1, 127.0.0.1:2:`,
 		strings.Replace(cluster.URL(), "/postgres", "/none", 1):           `database "none"`,
 		cluster.URL() + "?target_session_attrs=standby&connect_timeout=2": `database "postgres"`,
 	} {
