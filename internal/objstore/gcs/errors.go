@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -50,7 +51,8 @@ func reasons(answer *googleapi.Error) []googleapi.ErrorItem {
 
 // mayPass reports whether the same request may succeed a moment later: 408, 429 and 5xx, a connection that failed or ended.
 func mayPass(err error) bool {
-	return throttled(err) || storage.ShouldRetry(err) || errors.Is(err, io.EOF)
+	var broken *net.OpError // such as a write to a connection that the other side has closed, which the client takes for final
+	return throttled(err) || storage.ShouldRetry(err) || errors.Is(err, io.EOF) || errors.As(err, &broken)
 }
 
 // kind gives an error the meaning that its status has for every request. Whether a 404 proves that an object is absent is asked in absent;
