@@ -218,7 +218,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.store = state
 	a.runner = jobs.New(jobs.Options{
-		Store: state, Logger: a.config.Logger,
+		Store: state, Logger: a.config.Logger, Kinds: catalog.JobKinds(),
 		Run: func(ctx context.Context, job store.Job) error { return a.catalog.RunJob(ctx, job) },
 	})
 	own, err := reserved(a.config)

@@ -150,7 +150,7 @@ func (c *Catalog) Backlog(ctx context.Context) (pending, jobs int, err error) {
 			return err
 		}
 		pending, jobs = len(ids), 0
-		for _, kind := range jobKinds() {
+		for _, kind := range JobKinds() {
 			some, err := r.Jobs(kind, 0, backlogMax)
 			if err != nil {
 				return err

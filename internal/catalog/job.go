@@ -29,8 +29,8 @@ const (
 	JobCleanAborted = "clean_aborted"
 )
 
-// jobKinds returns all kinds.
-func jobKinds() []string {
+// JobKinds returns the kinds of jobs that RunJob performs.
+func JobKinds() []string {
 	return []string{JobPurge, JobForget, JobDeleteManifests, JobDropDetached, JobCleanAborted}
 }
 

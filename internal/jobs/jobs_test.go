@@ -60,7 +60,7 @@ func (b *bench) start(t *testing.T, o jobs.Options) (*jobs.Runner, func()) {
 	if o.Interval == 0 {
 		o.Interval = time.Hour
 	}
-	o.Now = b.now
+	o.Kinds, o.Now = []string{"kind"}, b.now
 	r := jobs.New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -215,7 +215,7 @@ func TestRetry(t *testing.T) {
 func (b *bench) due(t *testing.T) (due bool) {
 	t.Helper()
 	err := b.state.View(context.Background(), func(r store.Reader) (err error) {
-		due, err = r.JobsDue(b.now())
+		due, err = r.JobsDue([]string{"kind"}, b.now())
 		return err
 	})
 	if err != nil {
@@ -263,7 +263,7 @@ func TestLeaseOfTheDead(t *testing.T) {
 	b := newBench(t)
 	b.add(t, "x")
 	err := b.state.Update(context.Background(), func(tx store.Tx) error {
-		leased, err := tx.LeaseJobs(1, time.Minute)
+		leased, err := tx.LeaseJobs([]string{"kind"}, 1, time.Minute)
 		if err == nil && len(leased) != 1 {
 			return errors.New("nothing was leased")
 		}
@@ -447,5 +447,128 @@ func TestStateAway(t *testing.T) {
 	stop()
 	if n := strings.Count(log.String(), "level=ERROR"); n != 3 {
 		t.Errorf("told %d times, want 3: %s", n, log.String())
+	}
+}
+
+// TestKinds: a job of a kind that the runner is not told of is left as it is, for somebody who can do it.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	err := b.state.Update(context.Background(), func(tx store.Tx) error {
+		return tx.InsertJob(store.Job{ID: tx.NewID(), Kind: "other", Payload: "x", RunAt: tx.Now()})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan string, 10)
+	_, stop := b.start(t, jobs.Options{Run: func(_ context.Context, job store.Job) error { ran <- job.Kind; return nil }})
+	b.add(t, "1")
+	_, stopOther := b.start(t, jobs.Options{Run: func(_ context.Context, job store.Job) error { ran <- job.Kind; return nil }})
+	if got := within(t, "a job", ran); got != "kind" {
+		t.Errorf("ran a job of kind %q", got)
+	}
+	b.until(t, "removal", none)
+	stop()
+	stopOther()
+	err = b.state.View(context.Background(), func(r store.Reader) error {
+		left, err := r.Jobs("other", 0, 9)
+		if err == nil && (len(left) != 1 || left[0].Attempts != 0 || !left[0].RunAt.Equal(b.now())) {
+			t.Errorf("left: %+v, want the job as it was", left)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWatched: a job under way is renewed for as long as it takes, does not keep others from running, and ends when it is taken back.
+func TestWatched(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.add(t, "long")
+	began, ended := make(chan string, 10), make(chan error, 10)
+	r, _ := b.start(t, jobs.Options{Lease: time.Minute, Watch: time.Millisecond, Run: func(ctx context.Context, job store.Job) error {
+		began <- job.Payload
+		if job.Payload != "long" {
+			return nil
+		}
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return context.Cause(ctx)
+	}})
+	within(t, "the begin", began)
+	for range 5 {
+		b.pass(30 * time.Second)
+		until := b.now().Add(time.Minute)
+		b.until(t, "a renewal", func(left []store.Job) bool { return len(left) == 1 && left[0].RunAt.Equal(until) })
+	}
+	b.add(t, "short")
+	r.Wake()
+	if got := within(t, "another job", began); got != "short" {
+		t.Errorf("%q began", got)
+	}
+	b.until(t, "the end of the short one", func(left []store.Job) bool { return len(left) == 1 })
+	select {
+	case err := <-ended:
+		t.Fatalf("the job ended: %v", err)
+	default:
+	}
+	err := b.state.Update(context.Background(), func(tx store.Tx) error { return tx.DeleteJob(b.left(t)[0].ID) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := within(t, "the end", ended); !errors.Is(err, jobs.ErrLost) {
+		t.Errorf("ended by %v, want that it was taken back", err)
+	}
+	b.until(t, "nothing left", none)
+}
+
+// TestTakenOver: what a runner makes of a job that somebody else has by now has no effect.
+func TestTakenOver(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.add(t, "x")
+	began := make(chan struct{}, 1)
+	_, stop := b.start(t, jobs.Options{Lease: time.Minute, Watch: time.Millisecond, Run: func(ctx context.Context, _ store.Job) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		return nil // "done", it says
+	}})
+	within(t, "the begin", began)
+	var other time.Time
+	err := b.state.Update(context.Background(), func(tx store.Tx) error {
+		job := b.left(t)[0]
+		other = job.RunAt.Add(time.Hour)
+		_, err := tx.HoldJob(job.ID, job.RunAt, other)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if left := b.left(t); len(left) != 1 || !left[0].RunAt.Equal(other) {
+		t.Errorf("left: %+v, want the job as the other has it", left)
+	}
+}
+
+// TestAgain: a job that says when it wants to run again is not counted as failed.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.add(t, "x")
+	ran := make(chan int, 10)
+	r, _ := b.start(t, jobs.Options{Run: func(_ context.Context, job store.Job) error {
+		ran <- job.Attempts
+		return jobs.Again{After: time.Hour}
+	}})
+	for range 3 {
+		if n := within(t, "a run", ran); n != 0 {
+			t.Errorf("%d attempts counted", n)
+		}
+		next := b.now().Add(time.Hour)
+		b.until(t, "the next time", func(left []store.Job) bool { return len(left) == 1 && left[0].RunAt.Equal(next) })
+		b.pass(time.Hour)
+		r.Wake()
 	}
 }

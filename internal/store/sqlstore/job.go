@@ -22,11 +22,18 @@ LIMIT $3`
 	jobsDue = `
 SELECT ` + jobColumns + `
 FROM jobs
-WHERE run_at <= $1 AND attempts >= 0
+WHERE run_at <= $1 AND attempts >= 0 AND kind IN ($3, $4, $5, $6, $7, $8, $9, $10)
 ORDER BY run_at, id
 LIMIT $2`
 
-	anyJobDue = `SELECT id FROM jobs WHERE run_at <= $1 AND attempts >= 0 ORDER BY run_at, id LIMIT 1`
+	anyJobDue = `
+SELECT id
+FROM jobs
+WHERE run_at <= $1 AND attempts >= 0 AND kind IN ($3, $4, $5, $6, $7, $8, $9, $10)
+ORDER BY run_at, id
+LIMIT $2`
+
+	jobByID = `SELECT ` + jobColumns + ` FROM jobs WHERE id = $1`
 
 	insertJob = `
 INSERT INTO jobs (` + jobColumns + `)
@@ -34,6 +41,8 @@ VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT DO NOTHING`
 
 	leaseJob = `UPDATE jobs SET run_at = $2 WHERE id = $1`
+
+	holdJob = `UPDATE jobs SET run_at = $3 WHERE id = $1 AND run_at + 0 = $2`
 
 	retryJob = `UPDATE jobs SET attempts = attempts + 1, last_err = $2, run_at = $3 WHERE id = $1`
 
@@ -65,9 +74,37 @@ func (s reader) jobs(sql string, args ...any) ([]store.Job, error) {
 	return jobs, err
 }
 
+// Job implements store.JobReader.
+func (s reader) Job(id lance.ObjectID) (store.Job, error) {
+	jobs, err := s.jobs(jobByID, int64(id))
+	if err != nil {
+		return store.Job{}, fmt.Errorf("look up job %d: %w", id, err)
+	}
+	if len(jobs) == 0 {
+		return store.Job{}, notFound("job", id)
+	}
+	return jobs[0], nil
+}
+
+// dueArgs are the arguments of a statement about jobs that are due: the kinds are repeated in the places that are left.
+func dueArgs(at time.Time, limit int, kinds []string) ([]any, error) {
+	if len(kinds) == 0 || len(kinds) > store.JobKinds {
+		return nil, fmt.Errorf("%d kinds of jobs at once: it must be 1 to %d", len(kinds), store.JobKinds)
+	}
+	args := []any{encodeTime(at), int64(limit)}
+	for i := range store.JobKinds {
+		args = append(args, kinds[i%len(kinds)])
+	}
+	return args, nil
+}
+
 // JobsDue implements store.JobReader.
-func (s reader) JobsDue(now time.Time) (bool, error) {
-	due, err := exists(s, anyJobDue, encodeTime(now))
+func (s reader) JobsDue(kinds []string, now time.Time) (bool, error) {
+	args, err := dueArgs(now, 1, kinds)
+	if err != nil {
+		return false, err
+	}
+	due, err := exists(s, anyJobDue, args...)
 	if err != nil {
 		return false, fmt.Errorf("look for jobs that are due: %w", err)
 	}
@@ -88,8 +125,12 @@ func (t *tx) InsertJob(job store.Job) error {
 }
 
 // LeaseJobs implements store.JobWriter. The jobs come back with RunAt as it was.
-func (t *tx) LeaseJobs(limit int, lease time.Duration) ([]store.Job, error) {
-	jobs, err := t.jobs(jobsDue, encodeTime(t.now), int64(limit))
+func (t *tx) LeaseJobs(kinds []string, limit int, lease time.Duration) ([]store.Job, error) {
+	question, err := dueArgs(t.now, limit, kinds)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := t.jobs(jobsDue, question...)
 	if err != nil {
 		return nil, fmt.Errorf("look up jobs that are due: %w", err)
 	}
@@ -102,6 +143,15 @@ func (t *tx) LeaseJobs(limit int, lease time.Duration) ([]store.Job, error) {
 		return nil, fmt.Errorf("lease %d jobs: %w", len(jobs), err)
 	}
 	return jobs, nil
+}
+
+// HoldJob implements store.JobWriter.
+func (t *tx) HoldJob(id lance.ObjectID, held, until time.Time) (bool, error) {
+	n, err := change(t, holdJob, int64(id), encodeTime(held), encodeTime(until))
+	if err != nil {
+		return false, fmt.Errorf("hold job %d: %w", id, err)
+	}
+	return n == 1, nil
 }
 
 // RetryJob implements store.JobWriter.

@@ -206,7 +206,7 @@ func useEverything(t *testing.T, s store.Store) {
 		}
 		_, err := tx.PublishVersions([]lance.Version{v})
 		_, err2 := tx.MarkVersions(chain, 1, 9, lance.VersionPruned, 10)
-		_, err3 := tx.LeaseJobs(10, 0)
+		_, err3 := tx.LeaseJobs([]string{"k"}, 10, 0)
 		errs = append(errs, err, err2, err3, tx.RemoveVersions([]lance.Slot{v.Slot}, "x"), tx.RemoveChain(chain), tx.DeleteJob(job.ID),
 			tx.EndTable(table.ID, lance.TableDropped))
 		_, err = tx.ForgetTable(table.ID, 10)
@@ -242,7 +242,7 @@ func useEverything(t *testing.T, s store.Store) {
 		_, errs[13] = r.PendingTransactions(time.Now(), 1)
 		_, errs[14] = r.Aborted([]store.Content{{}})
 		_, errs[15] = r.Jobs("k", 0, 1)
-		_, errs[16] = r.JobsDue(time.Now())
+		_, errs[16] = r.JobsDue([]string{"k"}, time.Now())
 		if _, err := r.TableByID(7); !errors.Is(err, store.ErrNotFound) {
 			return err
 		}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -48,7 +49,7 @@ func (s suite) jobs(t *testing.T) {
 	})
 	s.runAt(t, "JobsDue/at RunAt and later", func(h *harness, now *time.Time) {
 		due := func(at time.Time) bool {
-			return read(h, func(r store.Reader) (bool, error) { return r.JobsDue(at) })
+			return read(h, func(r store.Reader) (bool, error) { return r.JobsDue(letters(), at) })
 		}
 		h.equal("without jobs", due(now.Add(time.Hour)), false)
 		h.job("a", *now)
@@ -70,6 +71,42 @@ func (s suite) jobs(t *testing.T) {
 		*now = again
 		h.equal("at its time", jobIDs(h.lease(1, time.Minute)), []lance.ObjectID{job.ID})
 	})
+	s.runAt(t, "LeaseJobs/JobsDue/of the kinds that are named alone", func(h *harness, now *time.Time) {
+		a, b := h.job("a", *now), h.job("b", *now)
+		h.job("", *now)
+		ask := func(kinds ...string) (due bool, leased []store.Job) {
+			due = read(h, func(r store.Reader) (bool, error) { return r.JobsDue(kinds, *now) })
+			return due, wrote(h, func(tx store.Tx) ([]store.Job, error) { return tx.LeaseJobs(kinds, 9, time.Minute) })
+		}
+		due, leased := ask("c", "A")
+		h.equal("others are due", due, false)
+		h.equal("others", jobIDs(leased), []lance.ObjectID(nil))
+		due, leased = ask("c", "b")
+		h.equal("one is due", due, true)
+		h.equal("one", jobIDs(leased), []lance.ObjectID{b.ID})
+		_, leased = ask("a", "b", "c", "d", "e", "f", "g", "h")
+		h.equal("as many as may be named", jobIDs(leased), []lance.ObjectID{a.ID})
+	})
+	s.runAt(t, "HoldJob/by who holds it alone", func(h *harness, now *time.Time) {
+		job := h.job("a", *now)
+		hold := func(held, until time.Time) bool {
+			return wrote(h, func(tx store.Tx) (bool, error) { return tx.HoldJob(job.ID, held, until) })
+		}
+		until, later := now.Add(time.Minute), now.Add(time.Hour)
+		h.lease(1, time.Minute)
+		h.equal("with another time", hold(later, later), false)
+		h.equal("with its time", hold(until, later), true)
+		job.RunAt = later
+		h.equal("job", read(h, func(r store.Reader) (store.Job, error) { return r.Job(job.ID) }), job)
+		h.equal("with the time before", hold(until, until), false)
+		h.update(func(tx store.Tx) error { return tx.DeleteJob(job.ID) })
+		h.equal("once it is gone", hold(later, later), false)
+		h.view(func(r store.Reader) error {
+			_, err := r.Job(job.ID)
+			h.equal("a job that is gone", errors.Is(err, store.ErrNotFound), true)
+			return nil
+		})
+	})
 	s.run(t, "RetryJob/DeleteJob/a job that is gone is left alone", func(h *harness) {
 		job, kept := h.job("a", time.Time{}), h.job("a", time.Time{})
 		for range 2 {
@@ -79,6 +116,9 @@ func (s suite) jobs(t *testing.T) {
 		h.equal("jobs", read(h, func(r store.Reader) ([]store.Job, error) { return r.Jobs("a", 0, 9) }), []store.Job{kept})
 	})
 }
+
+// letters are the kinds that jobs of these tests are of.
+func letters() []string { return []string{"a", "b", "c", "d"} }
 
 // runAt runs a subtest on a fresh store whose clock the subtest sets.
 func (s suite) runAt(t *testing.T, name string, fn func(h *harness, now *time.Time)) {
@@ -102,7 +142,7 @@ func (h *harness) job(kind string, runAt time.Time) store.Job {
 
 func (h *harness) lease(limit int, lease time.Duration) []store.Job {
 	h.Helper()
-	return wrote(h, func(tx store.Tx) ([]store.Job, error) { return tx.LeaseJobs(limit, lease) })
+	return wrote(h, func(tx store.Tx) ([]store.Job, error) { return tx.LeaseJobs(letters(), limit, lease) })
 }
 
 func jobIDs(jobs []store.Job) []lance.ObjectID {
