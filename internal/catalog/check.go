@@ -182,7 +182,7 @@ func (k *checker) pending(ctx context.Context) error {
 
 // jobs reports work that has failed before. What merely waits is no fault.
 func (k *checker) jobs(ctx context.Context) error {
-	for _, kind := range jobKinds() {
+	for _, kind := range JobKinds() {
 		var jobs []store.Job
 		err := k.c.view(ctx, func(r store.Reader) (err error) {
 			jobs, err = r.Jobs(kind, 0, backlogMax)
