@@ -1,4 +1,4 @@
-"""A worker's front: HTTP/1.1, one thread a connection.
+"""A worker's front: one thread a connection.
 
 `POST /<Operation>` performs one operation. `GET /status` tells what the supervisor wants to know: the memory that is used, and
 which requests are at work although whoever asked has hung up.
@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from http.server import BaseHTTPRequestHandler
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -25,11 +25,14 @@ from .errors import INTERNAL, INVALID, RefusedError, translate
 from .operations import OPERATIONS
 from .request import AbandonedError, Request
 from .tables import Tables
-from .wire import Body, Chunks
+from .wire import Body, Chunks, Head, HeadError, answer_head, read_head
 
-HEAD_HEADER = "Lancerest-Head"
+HEAD_HEADER = "lancerest-head"
 ARROW_FILE = "application/vnd.apache.arrow.file"
 _HEAD_MAX = 64 << 20
+# Answers up to this many bytes of rows are sent whole.
+_SMALL = 1 << 20
+_BUFFER = 256 << 10
 _LINGER_SECONDS = 2.0
 _WATCH_SECONDS = 0.25
 
@@ -96,38 +99,49 @@ def _hung_up(connection: socket.socket) -> bool:
         return True
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(socketserver.StreamRequestHandler):
     """One connection of the server's."""
 
-    protocol_version = "HTTP/1.1"
-    wbufsize = 1 << 18
+    rbufsize = _BUFFER
+    wbufsize = _BUFFER
     server: Server
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: the server logs its requests."""
+    def handle(self) -> None:
+        """Serve requests until one of both sides closes the connection."""
+        self._closing = False
+        if self.connection.family != socket.AF_UNIX:
+            self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+        while not self._closing:
+            try:
+                head = read_head(self.rfile)
+                if head is None:
+                    return
+                self._body = Body(self.rfile, head.length)
+            except HeadError as err:
+                self._body = Body(self.rfile, 0)
+                self._closing = True
+                self._answer(400, {"code": INTERNAL, "error": f"the request cannot be read: {err}"})
+                return
+            self._closing = head.headers.get("connection", "").lower() == "close"
+            if head.method == "POST":
+                self._post(head)
+            elif (head.method, head.path) == ("GET", "/status"):
+                self._answer(200, self.server.running.status())
+            else:
+                self._closing = True
+                self._answer(404, {"code": INVALID, "error": f"nothing is at {head.method} {head.path}"})
 
-    def address_string(self) -> str:
-        return "server"
-
-    def do_GET(self) -> None:
-        self._body = Body(self.rfile, 0)
-        if self.path == "/status":
-            self._answer(200, self.server.running.status())
-        else:
-            self._answer(404, {"code": INVALID, "error": f"nothing is at {self.path}"})
-
-    def do_POST(self) -> None:
-        chunked = "chunked" in (self.headers.get("Transfer-Encoding") or "").lower()
-        self._body = Body(self.rfile, None if chunked else int(self.headers.get("Content-Length") or 0))
-        if not self.server.admits(self.headers.get("Authorization")):
-            self.close_connection = True
+    def _post(self, head: Head) -> None:
+        if not self.server.admits(head.headers.get("authorization")):
+            self._closing = True
             self._answer(401, {"code": INTERNAL, "error": "the server and its worker have different secrets"})
+            self._settle(self._body)
             return
         try:
-            request = self._request(self._body)
+            request = self._request(head, self._body)
         except Exception as err:
             traceback.print_exc()
-            self.close_connection = True
+            self._closing = True
             self._answer(400, {"code": INTERNAL, "error": f"the request cannot be read: {err}"})
             return
         number = self.server.running.add(request, self.connection)
@@ -137,17 +151,17 @@ class Handler(BaseHTTPRequestHandler):
             self.server.running.forget(number)
         self._settle(self._body)
 
-    def _request(self, body: Body) -> Request:
-        length = int(self.headers[HEAD_HEADER])
+    def _request(self, head: Head, body: Body) -> Request:
+        length = int(head.headers[HEAD_HEADER])
         if not 0 < length <= _HEAD_MAX:
             raise ValueError(f"a head of {length} bytes")
-        head = bytearray()
-        while len(head) < length:
-            piece = body.read(length - len(head))
+        text = bytearray()
+        while len(text) < length:
+            piece = body.read(length - len(text))
             if not piece:
                 raise ValueError("the head is cut off")
-            head += piece
-        return Request(self.server.tables, json.loads(head), body)
+            text += piece
+        return Request(self.server.tables, json.loads(text), body)
 
     def _perform(self, request: Request) -> None:
         perform = OPERATIONS.get(request.operation)
@@ -156,11 +170,11 @@ class Handler(BaseHTTPRequestHandler):
                 raise RefusedError(0, f"{request.operation} is not offered by this worker")
             answer = perform(request)
             if isinstance(answer, pa.RecordBatchReader):
-                self._stream(request, answer)
+                self._rows(request, answer)
             else:
                 self._answer(200, answer)
         except (AbandonedError, BrokenPipeError, ConnectionResetError):
-            self.close_connection = True
+            self._closing = True
         except BaseException as err:
             self._fail(request, request.failure(err))
 
@@ -172,33 +186,42 @@ class Handler(BaseHTTPRequestHandler):
         try:
             self._answer(400, {"code": code, "error": text})
         except OSError:
-            self.close_connection = True
+            self._closing = True
 
     def _answer(self, status: int, answer: Any) -> None:
-        text = json.dumps(answer).encode()
-        self.send_response_only(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        if self.close_connection or not self._body.ended:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(text)
+        self._send(status, "application/json", json.dumps(answer).encode())
+
+    def _send(self, status: int, kind: str, body: Any) -> None:
+        """Send an answer that is there as a whole, head and body at once."""
+        head = answer_head(status, kind, len(body), self._closing or not self._body.ended)
+        self.wfile.write(head)
+        self.wfile.write(body)
         self.wfile.flush()
 
-    def _stream(self, request: Request, rows: pa.RecordBatchReader) -> None:
-        """Send rows as an Arrow IPC file while they are made. What fails before the first is still an error of its own."""
+    def _rows(self, request: Request, rows: pa.RecordBatchReader) -> None:
+        """Send rows as an Arrow IPC file: at once where they are few, while they are made otherwise.
+
+        What fails before the first rows are there is still an error of its own.
+        """
         first = next(rows, None)
-        self.send_response_only(200)
-        self.send_header("Content-Type", ARROW_FILE)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
+        second = None if first is None else next(rows, None)
+        if second is not None or (first is not None and first.nbytes > _SMALL):
+            self._stream(request, rows.schema, itertools.chain((first,), () if second is None else (second,), rows))
+            return
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, rows.schema) as file:
+            if first is not None:
+                file.write_batch(first)
+        self._send(200, ARROW_FILE, sink.getvalue())
+
+    def _stream(self, request: Request, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+        self.wfile.write(answer_head(200, ARROW_FILE, None, self._closing))
         body = Chunks(self.wfile)
         try:
-            with pa.ipc.new_file(pa.PythonFile(body, mode="w"), rows.schema) as file:
-                while first is not None:
+            with pa.ipc.new_file(pa.PythonFile(body, mode="w"), schema) as file:
+                for batch in batches:
                     request.check_abandoned()
-                    file.write_batch(first)
-                    first = next(rows, None)
+                    file.write_batch(batch)
             body.finish()
             self.wfile.flush()
         except (AbandonedError, BrokenPipeError, ConnectionResetError):
@@ -210,9 +233,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _settle(self, body: Body) -> None:
         """Leave the connection ready for the next request, or close it so that the answer arrives before the end does."""
-        if body.ended and not self.close_connection:
+        if body.ended and not self._closing:
             return
-        self.close_connection = True
+        self._closing = True
         try:
             self.wfile.flush()
             self.connection.settimeout(_LINGER_SECONDS)

@@ -1,7 +1,8 @@
-"""How requests and answers travel: HTTP/1.1 bodies as streams.
+"""How requests and answers travel: HTTP/1.1, read and written by hand.
 
 A request's body is its head, JSON of `Lancerest-Head` bytes, and after that, for the operations that take rows, an Arrow IPC
-stream.
+stream. Only what the server sends is understood: the standard library's reader takes as long for a request's headers as a small
+query takes in all (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -11,8 +12,60 @@ from typing import Any
 
 from .errors import BrokenStreamError
 
-_LINE_MAX = 4096
+_LINE_MAX = 64 << 10
+_HEADERS_MAX = 100
 _BUFFER = 1 << 20
+_REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found"}
+
+
+class HeadError(ValueError):
+    """What came is not the head of an HTTP/1.1 request."""
+
+
+class Head:
+    """The first line of a request and its headers, whose names are in lower case."""
+
+    def __init__(self, method: str, path: str, headers: dict[str, str]) -> None:
+        self.method = method
+        self.path = path
+        self.headers = headers
+
+    @property
+    def length(self) -> int | None:
+        """The body's length, None where it comes in chunks. A length that is no number raises HeadError."""
+        if "chunked" in self.headers.get("transfer-encoding", "").lower():
+            return None
+        given = self.headers.get("content-length", "0")
+        if not given.isdecimal():
+            raise HeadError(f"a body of {given!r} bytes")
+        return int(given)
+
+
+def read_head(source: Any) -> Head | None:
+    """Read the head of the next request, None where the connection ends before it. What is no head raises HeadError."""
+    line = source.readline(_LINE_MAX)
+    if not line:
+        return None
+    parts = line.split()
+    if len(parts) != 3 or parts[2] != b"HTTP/1.1":
+        raise HeadError(f"the request line {line[:100]!r}")
+    headers: dict[str, str] = {}
+    for _ in range(_HEADERS_MAX):
+        header = source.readline(_LINE_MAX)
+        if header in (b"\r\n", b"\n"):
+            return Head(parts[0].decode("latin-1"), parts[1].decode("latin-1"), headers)
+        name, colon, value = header.partition(b":")
+        if not colon:
+            raise HeadError(f"the header {header[:100]!r}")
+        headers[name.decode("latin-1").lower()] = value.strip().decode("latin-1")
+    raise HeadError(f"more than {_HEADERS_MAX} headers")
+
+
+def answer_head(status: int, kind: str, length: int | None, close: bool) -> bytes:
+    """Return the head of an answer, whose body has that length, or comes in chunks where it is None."""
+    body = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
+    end = "Connection: close\r\n" if close else ""
+    return f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {kind}\r\n{body}\r\n{end}\r\n".encode("latin-1")
 
 
 class Body(io.RawIOBase):
@@ -58,8 +111,9 @@ class Body(io.RawIOBase):
         except ValueError:
             self._break()
         if self._left == 0:
-            while self._source.readline(_LINE_MAX) not in (b"\r\n", b"\n"):  # trailers
-                pass
+            while (line := self._source.readline(_LINE_MAX)) not in (b"\r\n", b"\n"):  # trailers
+                if not line:
+                    self._break()
             self._ended = True
         return not self._ended
 

@@ -101,7 +101,8 @@ def _nearest(dataset: lance.LanceDataset, vectors: list[Any], asked: dict[str, A
     paths.field(dataset.schema, column)
     nearest: dict[str, Any] = {
         "column": column,
-        "q": vectors,
+        # A list of Python's the library would go through twice.
+        "q": vectors if isinstance(vectors[0], list) else pa.array(vectors, pa.float32()),
         "k": min(k + offset, _rows(dataset)),
         "use_index": not asked.get("bypass_vector_index"),
     }
