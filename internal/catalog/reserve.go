@@ -44,6 +44,9 @@ func (c *Catalog) reserve(ctx context.Context, t *lance.Transaction, works []*wo
 		if v.refusal != nil || v.stale || v.burnt != nil || len(v.pending) > 0 || v.outcome != nil {
 			return errRolledBack
 		}
+		if err := noteTask(ctx, tx, t.ID); err != nil {
+			return err
+		}
 		if err := j.insert(t); err != nil || v.outcome == nil {
 			return err
 		}

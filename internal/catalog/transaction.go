@@ -29,6 +29,9 @@ const (
 // resolved_at (RFC 3339), tables (a JSON list of what was done: operation, id, branch, version or versions), every context.<key> that the request
 // carried, and what AlterTransaction set. A pending one is finished first (C7).
 //
+// A job of the engine is a transaction too: its status tells how far it is, and its properties, besides those, job.operation, job.table,
+// job.started_at, job.ended_at, job.attempts, job.error with job.error_code, and job.result.<name>. resolved_at is there once it has ended.
+//
 // An id that names a table before it is one of the table's own changes, which the Lance library calls transactions: see describeChange.
 // Errors: 10, 19 (its manifest is damaged).
 func (c *Catalog) DescribeTransaction(ctx context.Context, req *api.DescribeTransactionRequest) (*api.DescribeTransactionResponse, error) {
@@ -99,6 +102,13 @@ func describeTransaction(t lance.Transaction) (api.TransactionStatus, map[string
 	for k, v := range t.Context {
 		properties[propContext+k] = v
 	}
+	if isTask(t) {
+		delete(properties, propTaskRow)
+		delete(properties, propResolvedAt)
+		if ended := properties[propTaskEnded]; ended != "" {
+			properties[propResolvedAt] = ended
+		}
+	}
 	if t.Status != "" {
 		return api.TransactionStatus(t.Status), properties, nil
 	}
@@ -109,8 +119,10 @@ func describeTransaction(t lance.Transaction) (api.TransactionStatus, map[string
 }
 
 // AlterTransaction changes the status and properties that people keep with a transaction, or with one of a table's own changes (see
-// DescribeTransaction): all actions or none. It never changes what was committed. Errors: 10, 13 (a malformed action, a property that the
-// catalog keeps, unsetting an absent one in mode Fail), 14 (setting one that exists in mode Fail), 19 (a change's manifest is damaged).
+// DescribeTransaction): all actions or none. It never changes what was committed. Of a job the status can only be set to Canceled, before it
+// has ended, which ends it: it commits nothing after that, and what it has committed stays. Errors: 10, 13 (a malformed action, a property that
+// the catalog keeps, a status that a job cannot be given, unsetting an absent property in mode Fail), 14 (setting one that exists in mode Fail),
+// 19 (a change's manifest is damaged).
 func (c *Catalog) AlterTransaction(ctx context.Context, req *api.AlterTransactionRequest) (*api.AlterTransactionResponse, error) {
 	if len(req.Actions) == 0 {
 		return nil, api.Errorf(api.CodeInvalidInput, "actions is empty: give at least one")
@@ -129,6 +141,10 @@ func (c *Catalog) AlterTransaction(ctx context.Context, req *api.AlterTransactio
 			return err
 		}
 		a := alteration{transaction: &t, kept: kept}
+		if isTask(t) {
+			a.status = func(status string) *api.Error { return alterTask(t, status) }
+		}
+		open := taskOpen(t)
 		t.Properties = filled(maps.Clone(t.Properties))
 		if err := a.performAll(req.Actions); err != nil {
 			return err
@@ -136,7 +152,12 @@ func (c *Catalog) AlterTransaction(ctx context.Context, req *api.AlterTransactio
 		if err := checkMap("the transaction's properties", t.Properties); err != nil {
 			return err
 		}
-		if err := tx.AlterTransaction(t.ID, t.Status, t.Properties); err != nil {
+		if open && !taskOpen(t) {
+			err = endTask(tx, &t)
+		} else {
+			err = tx.AlterTransaction(t.ID, t.Status, t.Properties)
+		}
+		if err != nil {
 			return err
 		}
 		if resp.Status, resp.Properties, err = describeTransaction(t); err != nil {
@@ -153,7 +174,8 @@ func (c *Catalog) AlterTransaction(ctx context.Context, req *api.AlterTransactio
 // alteration performs actions on a transaction that has been read.
 type alteration struct {
 	transaction *lance.Transaction
-	kept        func(property string) bool // those that nobody may change
+	kept        func(property string) bool     // those that nobody may change
+	status      func(status string) *api.Error // why one may not be set; nil where all may
 }
 
 func (a alteration) performAll(actions []api.AlterTransactionAction) error {
@@ -191,6 +213,11 @@ func (a alteration) setStatus(s api.AlterTransactionSetStatus) *api.Error {
 	status, err := choose("status", (*string)(s.Status), "Queued", "Running", "Succeeded", "Failed", "Canceled")
 	if err != nil {
 		return err.(*api.Error)
+	}
+	if a.status != nil {
+		if err := a.status(status); err != nil {
+			return err
+		}
 	}
 	a.transaction.Status = status
 	return nil
@@ -242,7 +269,7 @@ func kept(key string) bool {
 	case propPrincipal, propCreatedAt, propResolvedAt, propTables:
 		return true
 	}
-	return strings.HasPrefix(key, propContext)
+	return strings.HasPrefix(key, propContext) || strings.HasPrefix(key, propTask)
 }
 
 func keptByCatalog(key string) *api.Error {
