@@ -50,6 +50,7 @@ func layers() map[string]layer {
 		"internal/auth":                     {own: []string{"api"}},
 		"internal/engine":                   {own: []string{"api"}},
 		"internal/engine/enginetest":        {own: []string{"api", "internal/engine"}, outside: []string{cmp}},
+		"internal/engine/durable":           {own: []string{"api", "internal/auth", "internal/catalog", "internal/engine", "internal/jobs", "internal/lance", "internal/store"}},
 		"internal/engine/worker":            {own: []string{"api", "internal/auth", "internal/engine"}},
 		"internal/store":                    {own: []string{"internal/lance"}},
 		"internal/store/sqlstore":           {own: []string{"internal/lance", "internal/lockfile", "internal/store"}, outside: []string{"github.com/ncruces/go-sqlite3", "github.com/jackc/pgx/v5", uuid, unix}},
@@ -115,7 +116,7 @@ func imports(code *tree) []finding {
 func owners(code *tree) []finding {
 	owned := map[string][]string{
 		"net/http": {"internal/httpapi", "internal/app", "client", "bench", "test/s3bench", "internal/access/azure", "internal/access/gcp", "internal/engine/worker", "internal/objstore/azure", "internal/objstore/azure/azuretest", "internal/objstore/gcs", "internal/objstore/gcs/gcstest", "internal/objstore/s3", "internal/objstore/s3/s3test"},
-		"log/slog": {"internal/httpapi", "internal/app", "internal/jobs", "internal/engine/worker", "cmd/lancerest"},
+		"log/slog": {"internal/httpapi", "internal/app", "internal/jobs", "internal/engine/worker", "internal/engine/durable", "cmd/lancerest"},
 		"log":      {},
 		// What cannot be seen from outside must be testable without a test double: so nothing is compiled for tests alone.
 		"testing": {"internal/store/storetest", "internal/store/sqlstore/pgtest", "internal/objstore/objtest", "internal/access/accesstest", "internal/engine/enginetest", "internal/objstore/s3/s3test", "internal/objstore/gcs/gcstest", "internal/objstore/azure/azuretest", "internal/lance/lancetest"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lancerest/lancerest/internal/catalog"
 	"github.com/lancerest/lancerest/internal/config"
+	"github.com/lancerest/lancerest/internal/engine/durable"
 	"github.com/lancerest/lancerest/internal/engine/worker"
 	"github.com/lancerest/lancerest/internal/httpapi"
 	"github.com/lancerest/lancerest/internal/jobs"
@@ -96,6 +97,7 @@ type App struct {
 	handler  *httpapi.Handler
 	traces   *telemetry.Traces // nil where none are wanted
 	engine   *worker.Engine    // nil where there is none, or it is not of workers
+	durable  *durable.Engine   // the jobs of engine
 	server   *http.Server
 	listener net.Listener
 	// engineToken is the secret by which workers' requests are known.
@@ -255,7 +257,7 @@ func (a *App) open(ctx context.Context) error {
 
 // openHandler makes the handler, and what it hands data operations to, which must know where the server can be reached.
 func (a *App) openHandler(ctx context.Context, metrics *telemetry.Metrics) error {
-	performer, err := a.openEngine(ctx)
+	performer, err := a.openEngine(ctx, metrics)
 	if err != nil {
 		return err
 	}
@@ -316,8 +318,12 @@ func (a *App) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.runner.Run(background) })
 	wg.Go(func() { a.recover(background) })
+	// A server that stops gives its jobs back at once: others go on with them while it still ends its requests.
+	working, rest := context.WithCancel(ctx)
+	defer rest()
 	if a.engine != nil {
 		a.engine.Start()
+		wg.Go(func() { a.durable.Run(working) })
 	}
 	wg.Go(func() { a.reconcile(background) })
 	served := make(chan error, 1)
@@ -328,6 +334,7 @@ func (a *App) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		err = a.stop(served)
 	}
+	rest()
 	stop()
 	wg.Wait()
 	return err

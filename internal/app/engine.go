@@ -11,14 +11,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/access"
 	"github.com/lancerest/lancerest/internal/config"
 	"github.com/lancerest/lancerest/internal/engine"
+	"github.com/lancerest/lancerest/internal/engine/durable"
 	"github.com/lancerest/lancerest/internal/engine/worker"
 	"github.com/lancerest/lancerest/internal/httpapi"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/telemetry"
 	files "github.com/lancerest/lancerest/workers/lance"
 )
 
@@ -89,8 +93,8 @@ func accessOfEngine(ctx context.Context, c Config, r config.Root, at lance.Locat
 	return accessTo(ctx, r, at, objects)
 }
 
-// openEngine puts the engine together. It has no workers before startEngine.
-func (a *App) openEngine(ctx context.Context) (engine.Engine, error) {
+// openEngine puts the engine together. It has no workers, and performs no jobs, before Run.
+func (a *App) openEngine(ctx context.Context, metrics *telemetry.Metrics) (engine.Engine, error) {
 	c := a.config.Engine
 	if c.Kind == EngineOff {
 		return engine.None{}, nil
@@ -112,7 +116,10 @@ func (a *App) openEngine(ctx context.Context) (engine.Engine, error) {
 		opts.Prepare = a.engineCommand
 	}
 	a.engine = worker.New(opts)
-	return a.engine, nil
+	a.durable = durable.New(durable.Options{Worker: a.engine, Catalog: a.catalog, Store: a.store, Logger: a.config.Logger, Observe: func(operation string, status api.TransactionStatus, took time.Duration) {
+		metrics.ObserveJob(operation, string(status), took)
+	}})
+	return a.durable, nil
 }
 
 // findPython looks whether there is a Python to run workers with, or to make their environment with.

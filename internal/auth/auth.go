@@ -76,3 +76,22 @@ func CredentialsFrom(ctx context.Context) Credentials {
 	c, _ := ctx.Value(credentialsKey{}).(Credentials)
 	return c
 }
+
+// Delegate is for whom work is done that has no credentials of its caller: a job, whose id it is, goes on when those are long gone.
+type Delegate struct {
+	Principal Principal
+	Job       string
+}
+
+type delegateKey struct{}
+
+// WithDelegate returns a context of work that is done for somebody else, by further requests.
+func WithDelegate(ctx context.Context, d Delegate) context.Context {
+	return context.WithValue(WithPrincipal(ctx, d.Principal), delegateKey{}, d)
+}
+
+// DelegateFrom returns what WithDelegate put into a context, and whether it was called.
+func DelegateFrom(ctx context.Context) (Delegate, bool) {
+	d, ok := ctx.Value(delegateKey{}).(Delegate)
+	return d, ok
+}

@@ -22,6 +22,17 @@ type Engine interface {
 	Do(ctx context.Context, operation string, request any) (any, error)
 }
 
+// Worker is an engine that does parts of an operation by themselves, for what puts jobs together from them.
+type Worker interface {
+	Engine
+	// Perform does what Do does, but returns the worker's own answer; extra is what the worker is told besides the request. ctx may carry an
+	// auth.Delegate instead of a caller's credentials.
+	Perform(ctx context.Context, operation string, request any, extra map[string]any) (map[string]any, error)
+	// CreateView performs CreateMaterializedView, without data. declared is called once its name is taken, before its first version is written;
+	// where it fails the name is given back.
+	CreateView(ctx context.Context, request *api.CreateMaterializedViewRequest, declared func() error) (*api.CreateMaterializedViewResponse, error)
+}
+
 // None is the engine of a server that has none.
 type None struct{}
 

@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"reflect"
 	"time"
 
 	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/auth"
+	"github.com/lancerest/lancerest/internal/catalog"
 	"github.com/lancerest/lancerest/internal/engine"
+	"github.com/lancerest/lancerest/internal/lance"
 )
 
 // engineHeader carries Options.EngineToken.
@@ -21,6 +25,28 @@ const engineHeader = "X-Lancerest-Engine-Token"
 func (h *Handler) fromEngine(r *http.Request) bool {
 	given := r.Header.Get(engineHeader)
 	return h.opts.EngineToken != "" && subtle.ConstantTimeCompare([]byte(given), []byte(h.opts.EngineToken)) == 1
+}
+
+// The headers by which the engine's requests say for whom a job works, and which job: it has no credentials of the caller's any more.
+const (
+	principalHeader = "X-Lancerest-Principal"
+	jobHeader       = "X-Lancerest-Job"
+)
+
+// identify says who asks: the owner of the credentials, or for a job of the engine's the one who asked for that.
+func (h *Handler) identify(ctx context.Context, r *http.Request, given auth.Credentials) (context.Context, auth.Principal, error) {
+	if name := r.Header.Get(principalHeader); name != "" && h.fromEngine(r) {
+		plain, err := url.QueryUnescape(name)
+		if err != nil {
+			return ctx, auth.Principal{}, api.Errorf(api.CodeInvalidInput, "the header %s is malformed: %v", principalHeader, err)
+		}
+		if job := r.Header.Get(jobHeader); job != "" {
+			ctx = catalog.WithTask(ctx, lance.TransactionID(job))
+		}
+		return ctx, auth.Principal{Name: plain}, nil
+	}
+	principal, err := h.opts.Authenticator.Authenticate(ctx, given)
+	return auth.WithCredentials(ctx, given), principal, err
 }
 
 // cloudVersionHeader says to LanceDB's remote SDK what a server can do. From cloudVersion on it sends several vectors in one query and

@@ -324,11 +324,10 @@ func (h *Handler) call(ctx context.Context, r *http.Request, q called, a *answer
 	}
 	caller := request.(interface{ AsCaller() *api.Caller }).AsCaller()
 	given := credentials(r.Header, caller.Identity)
-	principal, err := h.opts.Authenticator.Authenticate(ctx, given)
+	ctx, principal, err := h.identify(ctx, r, given)
 	if err != nil {
 		return err
 	}
-	ctx = auth.WithCredentials(ctx, given)
 	caller.Identity, caller.Context = nil, contextOf(r.Header, caller.Context)
 	ctx = withDialect(auth.WithPrincipal(ctx, principal), d)
 	if err := h.enterDatabase(ctx, q); err != nil {

@@ -38,6 +38,7 @@ func CountOf(c *atomic.Int64) func() float64 { return func() float64 { return fl
 type Metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
+	jobs     *prometheus.HistogramVec
 }
 
 // backlogMax bounds the wait for the backlog when metrics are read.
@@ -52,8 +53,13 @@ func New(c Catalog, counts []Count) *Metrics {
 			Help:    "Time from the first byte of a request's head to the last of its answer, by operation and error code (ok: none).",
 			Buckets: []float64{.0002, .0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"operation", "code"}),
+		jobs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "lancerest_job_duration_seconds",
+			Help:    "Time that the last attempt at a job of the engine's took, by operation and status.",
+			Buckets: []float64{.1, 1, 10, 60, 600, 3600, 21600},
+		}, []string{"operation", "status"}),
 	}
-	m.registry.MustRegister(m.requests, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.requests, m.jobs, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, count := range counts {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: count.Name, Help: count.Help}, count.Value))
@@ -80,6 +86,11 @@ func (m *Metrics) Observe(operation string, code int, took time.Duration) {
 		label = strconv.Itoa(code)
 	}
 	m.requests.WithLabelValues(operation, label).Observe(took.Seconds())
+}
+
+// ObserveJob counts one job of the engine's that ended with a status, and how long its last attempt took.
+func (m *Metrics) ObserveJob(operation, status string, took time.Duration) {
+	m.jobs.WithLabelValues(operation, status).Observe(took.Seconds())
 }
 
 // backlog asks the catalog each time the metrics are read.

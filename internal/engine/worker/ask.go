@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"reflect"
 	"strconv"
 	"sync/atomic"
@@ -36,9 +38,22 @@ type reach struct {
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
+// asked is what a worker is asked to do.
+type asked struct {
+	op      api.Operation
+	request any
+	extra   map[string]any // beside the request
+	at      place
+}
+
 // ask has a worker perform an operation.
 func (e *Engine) ask(ctx context.Context, op api.Operation, request any, at place) (any, error) {
-	text, err := e.head(ctx, op, request, at)
+	return e.askFor(ctx, asked{op: op, request: request, at: at})
+}
+
+func (e *Engine) askFor(ctx context.Context, a asked) (any, error) {
+	op, request := a.op, a.request
+	text, err := e.head(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -61,23 +76,28 @@ func (e *Engine) ask(ctx context.Context, op api.Operation, request any, at plac
 }
 
 // head encodes what a worker is told, as JSON.
-func (e *Engine) head(ctx context.Context, op api.Operation, request any, at place) ([]byte, error) {
-	args, err := arguments(request)
+func (e *Engine) head(ctx context.Context, a asked) ([]byte, error) {
+	args, err := arguments(a.request)
 	if err != nil {
-		return nil, fmt.Errorf("encode %s for a worker: %w", op.Name, err)
+		return nil, fmt.Errorf("encode %s for a worker: %w", a.op.Name, err)
 	}
+	maps.Copy(args, a.extra)
 	headers := map[string]string{}
 	if e.opts.Token != "" {
 		headers[TokenHeader] = e.opts.Token
 	}
 	given := auth.CredentialsFrom(ctx)
+	if d, ok := auth.DelegateFrom(ctx); ok {
+		given = auth.Credentials{}
+		headers[PrincipalHeader], headers[JobHeader] = url.QueryEscape(d.Principal.Name), d.Job
+	}
 	if given.APIKey != "" {
 		headers["x-api-key"] = given.APIKey
 	}
 	if given.Token != "" {
 		headers["authorization"] = "Bearer " + given.Token
 	}
-	return json.Marshal(head{Operation: op.Name, Catalog: reach{URI: e.opts.URL, Headers: headers}, Table: at, Request: args})
+	return json.Marshal(head{Operation: a.op.Name, Catalog: reach{URI: e.opts.URL, Headers: headers}, Table: a.at, Request: args})
 }
 
 // arguments returns a request's fields by their names, those too that travel in query and path, without who asks for what table.

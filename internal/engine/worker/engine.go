@@ -55,15 +55,17 @@ type Options struct {
 	Grace time.Duration
 	// Patience is how long a request waits for its turn, or for a worker to start (default 30 s).
 	Patience time.Duration
-	// IndexAnswer is how long the caller who asks for an index waits for it (default 60 s). One that takes longer is built further after the
-	// answer, which the specification foresees.
-	IndexAnswer time.Duration
 	// Logger receives what operators need to know (default: nothing).
 	Logger *slog.Logger
 }
 
-// TokenHeader carries Options.Token.
-const TokenHeader = "X-Lancerest-Engine-Token"
+// TokenHeader carries Options.Token. The others are believed only beside it: PrincipalHeader names, in the form of a URL's query, for whom a
+// job works, and JobHeader is the job's id.
+const (
+	TokenHeader     = "X-Lancerest-Engine-Token"
+	PrincipalHeader = "X-Lancerest-Principal"
+	JobHeader       = "X-Lancerest-Job"
+)
 
 // Engine is an engine.Engine. Create it with New, then Start it, and Close it.
 type Engine struct {
@@ -83,7 +85,6 @@ func New(opts Options) *Engine {
 	opts.Memory = cmp.Or(opts.Memory, 4<<30)
 	opts.Grace = cmp.Or(opts.Grace, 10*time.Second)
 	opts.Patience = cmp.Or(opts.Patience, 30*time.Second)
-	opts.IndexAnswer = cmp.Or(opts.IndexAnswer, time.Minute)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -124,14 +125,15 @@ func (e *Engine) Close() {
 	e.pool.close()
 }
 
-var _ engine.Engine = (*Engine)(nil)
+var _ engine.Worker = (*Engine)(nil)
 
 // offered reports whether workers perform an operation.
 func offered(operation string) bool {
 	switch operation {
 	case "CreateTable", "InsertIntoTable", "MergeInsertIntoTable", "UpdateTable", "DeleteFromTable", "QueryTable", "CountTableRows", "RestoreTable",
 		"ExplainTableQueryPlan", "AnalyzeTableQueryPlan", "CreateTableIndex", "CreateTableScalarIndex", "DropTableIndex", "AlterTableAddColumns",
-		"AlterTableAlterColumns", "AlterTableDropColumns", "UpdateTableSchemaMetadata", "UpdateFieldMetadata", "CreateTableBranch", "DeleteTableBranch":
+		"AlterTableAlterColumns", "AlterTableDropColumns", "UpdateTableSchemaMetadata", "UpdateFieldMetadata", "CreateTableBranch", "DeleteTableBranch",
+		"AlterTableBackfillColumns", "CreateMaterializedView", "RefreshMaterializedView":
 		return true
 	}
 	return false
@@ -155,14 +157,34 @@ func (e *Engine) Do(ctx context.Context, operation string, request any) (any, er
 	switch operation {
 	case "CreateTable":
 		return e.createTable(ctx, op, request.(*api.CreateTableRequest))
-	case "CreateTableIndex", "CreateTableScalarIndex":
-		return e.createIndex(ctx, op, request)
+	case "CreateMaterializedView":
+		return e.CreateView(ctx, request.(*api.CreateMaterializedViewRequest), func() error { return nil })
+	case "AlterTableBackfillColumns", "RefreshMaterializedView":
+		return nil, api.Errorf(api.CodeUnsupported, "%s is done by a job, and this engine keeps none", operation)
 	}
 	at, err := e.locate(ctx, request)
 	if err != nil {
 		return nil, err
 	}
 	return e.ask(ctx, op, request, at)
+}
+
+// Perform implements engine.Worker.
+func (e *Engine) Perform(ctx context.Context, operation string, request any, extra map[string]any) (map[string]any, error) {
+	op, ok := e.answers[operation]
+	if !ok {
+		return nil, api.Errorf(api.CodeUnsupported, "%s is not offered by this server's engine", operation)
+	}
+	at, err := e.locate(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	op.Response = map[string]any{}
+	answer, err := e.askFor(ctx, asked{op: op, request: request, extra: extra, at: at})
+	if err != nil {
+		return nil, err
+	}
+	return *answer.(*map[string]any), nil
 }
 
 // take waits for a turn and returns the function that ends it. The error is of code ServiceUnavailable: nothing has happened yet.

@@ -86,6 +86,8 @@ func versionAsked(request any) (branch *string, version *int64) {
 		return r.Branch, nil
 	case *api.AlterTableDropColumnsRequest:
 		return r.Branch, nil
+	case *api.AlterTableBackfillColumnsRequest:
+		return r.Branch, nil
 	case *api.UpdateTableSchemaMetadataRequest:
 		return r.Branch, nil
 	case *api.UpdateFieldMetadataRequest:
