@@ -114,7 +114,6 @@ REFUSED: dict[str, Callable[[Any, Any], Any]] = {
     "list_views": lambda db, t: db.list_views(),
     "create_view": lambda db, t: db.create_view("v", "select 1"),
     "create_materialized_view": lambda db, t: db.create_materialized_view("v", "t"),
-    "computed columns": lambda db, t: t.add_columns(computed={"c": "id + 1"}),
     "prewarm_index": lambda db, t: t.prewarm_index("id_idx"),
     "prewarm_data": lambda db, t: t.prewarm_data(["id"]),
     "branches.diff": lambda db, t: t.branches.diff("main"),

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..request import Request
-from . import branches, columns, data, indices, metadata, query
+from . import backfill, branches, columns, data, indices, metadata, query
 
 Operation = Callable[[Request], "dict[str, Any] | int | str | pa.RecordBatchReader"]
 
@@ -27,6 +27,7 @@ OPERATIONS: dict[str, Operation] = {
     "CreateTableScalarIndex": indices.create_scalar,
     "DropTableIndex": indices.drop,
     "AlterTableAddColumns": columns.add,
+    "AlterTableBackfillColumns": backfill.backfill,
     "AlterTableAlterColumns": columns.alter,
     "AlterTableDropColumns": columns.drop,
     "UpdateTableSchemaMetadata": metadata.update_schema,

@@ -10,32 +10,45 @@ import pyarrow as pa
 
 from ..errors import INVALID, SCHEMA, UNSUPPORTED, RefusedError
 from ..request import Request
-from . import paths, types
+from . import computed, paths, types
 
 
 def add(request: Request) -> dict[str, Any]:
-    """AlterTableAddColumns: columns that are computed from the others by SQL, once."""
+    """AlterTableAddColumns: columns whose values are computed by SQL, once and now, or by backfills (spec 9.13)."""
     dataset = request.changeable()
     if request.get("arrow_schema") is not None:
         return _add_empty(request, dataset)
-    new: dict[str, str] = {}
-    for entry in request.get("new_columns", []):
-        name = entry["name"]
-        if entry.get("virtual_column") is not None:
-            raise RefusedError(UNSUPPORTED, f"column {name!r} has a virtual_column: this engine runs no functions of users")
-        if entry.get("computed") is not None:
-            raise RefusedError(
-                UNSUPPORTED, f"column {name!r} has a computed expression, which needs backfills: this engine has none yet"
-            )
-        if not entry.get("expression"):
-            raise RefusedError(INVALID, f"column {name!r} has no expression")
-        if name in new or name in dataset.schema.names:
-            raise RefusedError(SCHEMA, f"column {name!r} exists already")
-        new[name] = entry["expression"]
-    if not new:
+    entries = request.get("new_columns", [])
+    if not entries:
         raise RefusedError(INVALID, "new_columns is empty: give at least one column")
-    dataset.add_columns(new)
+    new: dict[str, dict[str, str]] = {"expression": {}, "computed": {}}
+    for entry in entries:
+        name, how, rule = _rule(entry)
+        if name in {**new["expression"], **new["computed"]} or name in dataset.schema.names:
+            raise RefusedError(SCHEMA, f"column {name!r} exists already")
+        new[how][name] = rule
+    if all(new.values()):
+        raise RefusedError(INVALID, "new_columns has columns with expression and with computed, which are two commits: ask twice")
+    if new["computed"]:
+        computed.declare(dataset, new["computed"])
+    else:
+        dataset.add_columns(new["expression"])
     return {"version": request.changed(dataset)}
+
+
+def _rule(entry: dict[str, Any]) -> tuple[str, str, str]:
+    """Return a new column's name, how its values come, and the SQL for that."""
+    name = str(entry["name"])
+    if entry.get("virtual_column") is not None:
+        raise RefusedError(UNSUPPORTED, f"column {name!r} has a virtual_column: this engine runs no functions of users")
+    expression, rule = entry.get("expression"), entry.get("computed")
+    if expression and rule is not None:
+        raise RefusedError(INVALID, f"column {name!r} has expression and computed: give one of them")
+    if rule is not None:
+        return name, "computed", str(rule)
+    if not expression:
+        raise RefusedError(INVALID, f"column {name!r} has no expression and no computed: give one of them")
+    return name, "expression", str(expression)
 
 
 def _add_empty(request: Request, dataset: lance.LanceDataset) -> dict[str, Any]:
@@ -47,6 +60,7 @@ def _add_empty(request: Request, dataset: lance.LanceDataset) -> dict[str, Any]:
     for field in schema:
         if field.name in dataset.schema.names:
             raise RefusedError(SCHEMA, f"column {field.name!r} exists already")
+    computed.refuse_declarations(schema)
     dataset.add_columns(schema)
     return {"version": request.changed(dataset)}
 
@@ -67,6 +81,9 @@ def alter(request: Request) -> dict[str, Any]:
             change["nullable"] = entry["nullable"]
         if entry.get("data_type") is not None:
             change["data_type"] = types.parse(entry["data_type"])
+            computed.refuse_cast(dataset.schema, path)
+        if entry.get("rename") is not None or entry.get("data_type") is not None:
+            computed.refuse_change(dataset.schema, [path])
         if len(change) == 1:
             raise RefusedError(INVALID, f"alteration of column {path!r} changes nothing: give rename, nullable or data_type")
         alterations.append(change)
@@ -84,5 +101,6 @@ def drop(request: Request) -> dict[str, Any]:
         raise RefusedError(INVALID, "columns is empty: name at least one")
     for column in columns:
         paths.field(dataset.schema, column)
+    computed.refuse_change(dataset.schema, columns)
     dataset.drop_columns(columns)
     return {"version": request.changed(dataset)}

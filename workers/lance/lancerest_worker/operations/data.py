@@ -8,11 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 import lance
+import pyarrow as pa
 from lance.lance import _write_dataset
 
 from ..errors import CONFLICT, INVALID, TABLE_EXISTS, RefusedError, translate
 from ..request import Request
-from . import paths
+from . import computed, paths
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -32,8 +33,13 @@ def write(request: Request, mode: str) -> lance.LanceDataset:
     rows = request.rows()
     if request.table.version:
         dataset = request.changeable()
+        if mode == "append":
+            computed.refuse_values(dataset.schema, _top(rows.schema))
+        else:
+            computed.refuse_declarations(rows.schema)
         dataset.insert(rows, mode=mode)
         return dataset
+    computed.refuse_declarations(rows.schema)
     # lance.write_dataset declares a table that it creates, and appends to one that others have created meanwhile. Here the
     # server has declared it, and the first version must be this one.
     options: dict[str, Any] = {
@@ -95,8 +101,15 @@ def merge_insert(request: Request) -> dict[str, Any]:
     timeout = request.get("timeout")
     if timeout:
         builder = builder.retry_timeout(_duration(timeout))
-    stats = builder.execute(request.rows())
+    rows = request.rows()
+    computed.refuse_values(dataset.schema, _top(rows.schema))
+    stats = builder.execute(rows)
     return _merged(stats, request.changed(dataset))
+
+
+def _top(schema: pa.Schema) -> list[str]:
+    """Return the top-level columns as paths."""
+    return ["`" + name.replace("`", "``") + "`" for name in schema.names]
 
 
 def _merged(stats: dict[str, Any], version: int) -> dict[str, Any]:
@@ -125,6 +138,7 @@ def update(request: Request) -> dict[str, Any]:
             raise RefusedError(INVALID, f"updates names column {pair[0]!r} twice")
         paths.field(dataset.schema, pair[0])
         updates[pair[0]] = pair[1]
+    computed.refuse_values(dataset.schema, updates)
     if not updates:
         raise RefusedError(INVALID, "updates is empty: name at least one column")
     predicate = str(request.get("predicate", "")).strip()

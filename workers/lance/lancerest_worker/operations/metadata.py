@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ..errors import INVALID, RefusedError
 from ..request import Request
-from . import paths
+from . import computed, paths
 
 
 def update_schema(request: Request) -> dict[str, Any]:
@@ -33,6 +33,7 @@ def update_fields(request: Request) -> dict[str, Any]:
         had = _text(paths.field(dataset.schema, path).metadata)
         if entry.get("replace"):
             change = {**dict.fromkeys(had), **{k: v for k, v in change.items() if v is not None}}
+        computed.refuse_metadata(paths.field(dataset.schema, path), path, change)
         updates[path] = change
     if not updates:
         raise RefusedError(INVALID, "updates is empty: name at least one column")
