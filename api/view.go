@@ -52,6 +52,10 @@ type RefreshMaterializedViewRequest struct {
 	OutputLimit             *int64  `json:"output_limit,omitempty"`
 	Cluster                 *string `json:"cluster,omitempty"`
 	Manifest                *string `json:"manifest,omitempty"`
+
+	// The rest is LanceDB's: its name of SrcVersion, and whether the view is to be made anew from the whole source.
+	SourceVersion *int64 `json:"source_version,omitempty"`
+	Full          *bool  `json:"full,omitempty"`
 }
 
 // RefreshMaterializedViewResponse names the job; it is answered with status 202.

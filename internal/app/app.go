@@ -263,7 +263,7 @@ func (a *App) openHandler(ctx context.Context, metrics *telemetry.Metrics) error
 	}
 	a.handler, err = httpapi.New(httpapi.Options{
 		Catalog: a.catalog, Logger: a.config.Logger, Version: a.config.Version, Metrics: metrics,
-		Traces: a.traces, Limits: a.config.Limits, Engine: performer, EngineToken: a.engineToken, Databases: a.config.Databases,
+		Traces: a.traces, Limits: a.config.Limits, Engine: performer, EngineToken: a.engineToken, JobKinds: durable.Kinds(), Databases: a.config.Databases,
 	})
 	if err != nil {
 		return err

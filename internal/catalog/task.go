@@ -18,20 +18,23 @@ import (
 // The properties of the record of a task: a transaction that DescribeTransaction shows like any other. Those of no other transaction begin
 // with propTask, so that they tell tasks apart.
 const (
-	propTask          = "job."
-	propTaskOperation = propTask + "operation"
-	propTaskTable     = propTask + "table"      // its id, as a JSON list, when the task was queued
-	propTaskStarted   = propTask + "started_at" // RFC 3339, of the first attempt
-	propTaskEnded     = propTask + "ended_at"
-	propTaskAttempts  = propTask + "attempts"
-	propTaskError     = propTask + "error"
-	propTaskCode      = propTask + "error_code"
-	propTaskCommit    = propTask + "commit" // the transaction of the last version that it made
-	propTaskRow       = propTask + "row"    // of the job; not shown
+	propTask         = "job."
+	propTaskStarted  = propTask + "started_at" // RFC 3339, of the first attempt
+	propTaskEnded    = propTask + "ended_at"
+	propTaskAttempts = propTask + "attempts"
+	propTaskCode     = propTask + "error_code"
+	propTaskCommit   = propTask + "commit" // the transaction of the last version that it made
+	propTaskRow      = propTask + "row"    // of the job; not shown
 )
 
-// TaskResult begins the names of the properties that tell what a task came to.
-const TaskResult = propTask + "result."
+// Properties that others read too.
+const (
+	TaskOperation = propTask + "operation"
+	TaskTable     = propTask + "table" // its id, as a JSON list, when the task was queued
+	TaskError     = propTask + "error"
+	// TaskResult begins the names of those that tell what a task came to.
+	TaskResult = propTask + "result."
+)
 
 // Task is work on one table that outlives its request and the server: a job, and a transaction that tells how far it is.
 type Task struct {
@@ -94,7 +97,7 @@ func (c *Catalog) QueueTask(ctx context.Context, q QueuedTask) (lance.Transactio
 		record := lance.Transaction{
 			ID: id, State: lance.TransactionCommitted, Principal: task.Principal, CreatedAt: tx.Now(), ResolvedAt: tx.Now(), Context: task.Context,
 			Entries: []lance.Entry{}, Status: string(api.TransactionQueued), Properties: map[string]string{
-				propTaskOperation: task.Operation, propTaskTable: string(shown), propTaskRow: strconv.FormatInt(int64(row), 10),
+				TaskOperation: task.Operation, TaskTable: string(shown), propTaskRow: strconv.FormatInt(int64(row), 10),
 			},
 		}
 		if err := tx.InsertTransaction(record); err != nil {
@@ -150,6 +153,43 @@ func waiting(r store.Reader, kind string, table lance.ObjectID) (lance.Transacti
 		}
 	}
 	return "", nil
+}
+
+// OpenTasks returns the records of the tasks of some kinds that have not ended.
+func (c *Catalog) OpenTasks(ctx context.Context, kinds []string) ([]lance.Transaction, error) {
+	var all []lance.Transaction
+	err := c.view(ctx, func(r store.Reader) error {
+		all = nil
+		for _, kind := range kinds {
+			open, err := openTasks(r, kind)
+			if err != nil {
+				return err
+			}
+			all = append(all, open...)
+		}
+		return nil
+	})
+	return all, err
+}
+
+func openTasks(r store.Reader, kind string) ([]lance.Transaction, error) {
+	jobs, err := r.Jobs(kind, 0, tasksMost)
+	if err != nil {
+		return nil, err
+	}
+	var open []lance.Transaction
+	for _, job := range jobs {
+		var task Task
+		if json.Unmarshal([]byte(job.Payload), &task) != nil || task.ID == "" {
+			continue
+		}
+		t, err := r.Transaction(task.ID)
+		if err != nil {
+			return nil, err
+		}
+		open = append(open, t)
+	}
+	return open, nil
 }
 
 // BegunTask is a task that is to be performed now.
@@ -225,7 +265,7 @@ func (c *Catalog) EndTask(ctx context.Context, id lance.TransactionID, results m
 		}
 		if failed != nil {
 			t.Status = string(api.TransactionFailed)
-			t.Properties[propTaskError], t.Properties[propTaskCode] = failed.Message, strconv.Itoa(int(failed.Code))
+			t.Properties[TaskError], t.Properties[propTaskCode] = failed.Message, strconv.Itoa(int(failed.Code))
 		}
 		return endTask(tx, &t)
 	})
@@ -245,7 +285,7 @@ func endTask(tx store.Tx, t *lance.Transaction) error {
 }
 
 // isTask reports whether a transaction is the record of a task.
-func isTask(t lance.Transaction) bool { return t.Properties[propTaskOperation] != "" }
+func isTask(t lance.Transaction) bool { return t.Properties[TaskOperation] != "" }
 
 // taskOpen reports whether a task has not ended.
 func taskOpen(t lance.Transaction) bool {
@@ -277,7 +317,7 @@ func (c *Catalog) TaskEnded(ctx context.Context, id lance.TransactionID) (result
 		return nil, api.Errorf(api.CodeInvalidInput, "the job was canceled"), true, nil
 	}
 	if code, err := strconv.Atoi(t.Properties[propTaskCode]); err == nil {
-		return nil, api.Errorf(api.Code(code), "%s", t.Properties[propTaskError]), true, nil
+		return nil, api.Errorf(api.Code(code), "%s", t.Properties[TaskError]), true, nil
 	}
 	results = map[string]string{}
 	for key, value := range t.Properties {

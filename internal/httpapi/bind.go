@@ -63,7 +63,7 @@ func (b *binder) bind(w http.ResponseWriter, r *http.Request, m match, delimiter
 		var err error
 		body, err = b.readBody(w, r)
 		arrived()
-		if err == nil && !bindArrowSchema(r, body, request) {
+		if err == nil && !bindArrowSchema(r, body, request) && !bindCloudView(r, body, request.Interface()) {
 			err = b.bindBody(body, request)
 		}
 		if err != nil {

@@ -137,7 +137,8 @@ func mutates(operation string) bool {
 	switch operation {
 	case "ListNamespaces", "DescribeNamespace", "NamespaceExists", "ListTables", "ListAllTables", "DescribeTable", "TableExists", "GetTableStats",
 		"ListTableVersions", "DescribeTableVersion", "QueryTable", "CountTableRows", "ExplainTableQueryPlan", "AnalyzeTableQueryPlan",
-		"ListTableIndices", "DescribeTableIndexStats", "ListTableTags", "GetTableTagVersion", "ListTableBranches", "DescribeTransaction":
+		"ListTableIndices", "DescribeTableIndexStats", "ListTableTags", "GetTableTagVersion", "ListTableBranches", "DescribeTransaction",
+		"DescribeJob", "ListJobs", "DescribeMaterializedView", "ListMaterializedViews":
 		return false
 	}
 	return true

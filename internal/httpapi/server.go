@@ -38,6 +38,8 @@ type Options struct {
 	// EngineToken is the secret by which the engine's own requests are known ("" for none): they are parts of operations that are under way,
 	// so they take no place and are served while the server drains.
 	EngineToken string
+	// JobKinds are the kinds of the engine's jobs, which are listed for LanceDB's SDKs.
+	JobKinds []string
 	// Databases says what the name of a database means that LanceDB's SDKs send (default DatabaseOne).
 	Databases Databases
 }
@@ -82,7 +84,7 @@ func New(opts Options) (*Handler, error) {
 		opts.Metrics.Watch(telemetry.Gauge{Name: "lancerest_operations_running", Help: "Operations that are at work now.", Value: h.places.running})
 		opts.Metrics.Watch(telemetry.Gauge{Name: "lancerest_operations_queued", Help: "Operations that wait for their turn.", Value: h.places.queued})
 	}
-	table := rows(opts.Catalog, opts.Engine)
+	table := append(rows(opts.Catalog, opts.Engine), beside(opts.Catalog, opts.JobKinds)...)
 	for _, row := range table {
 		h.binders[row.op.Name] = newBinder(row.op, opts.Limits, h.bodies)
 	}
@@ -344,8 +346,9 @@ func (h *Handler) call(ctx context.Context, r *http.Request, q called, a *answer
 		if m.row.op.Returns == api.ReturnsNothing {
 			return m.row.op.Success, nil, nil
 		}
-		text, err := encode(response, d)
-		return m.row.op.Success, text, err
+		status, response := asCloudAnswer(d, m.row.op.Success, response)
+		text, err := encode(response)
+		return status, text, err
 	}
 	// finish makes the answer of a response.
 	finish := func(ctx context.Context, response any) (err error) {
@@ -384,11 +387,8 @@ func private(response any) bool {
 	return false
 }
 
-// encode writes an answer as JSON. LanceDB's SDK wants the tags bare (client contract, fact 101).
-func encode(response any, d dialect) ([]byte, error) {
-	if tags, ok := response.(*api.ListTableTagsResponse); ok && d.cloud {
-		response = tags.Tags
-	}
+// encode writes an answer as JSON.
+func encode(response any) ([]byte, error) {
 	body, err := marshal(response)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", reflect.TypeOf(response), err)

@@ -126,6 +126,10 @@ func (e *Engine) Do(ctx context.Context, operation string, request any) (any, er
 		}
 		return &api.AlterTableBackfillColumnsResponse{JobID: string(id)}, nil
 	case *api.RefreshMaterializedViewRequest:
+		if r.SrcVersion == nil {
+			r.SrcVersion = r.SourceVersion
+		}
+		r.SourceVersion = nil
 		id, err := e.begin(ctx, queued{kind: kindRefresh, operation: operation, request: r, answer: func(id lance.TransactionID) any {
 			return &api.RefreshMaterializedViewResponse{JobID: string(id)}
 		}})
