@@ -7,6 +7,7 @@ import re
 from lance_namespace.errors import LanceNamespaceError
 
 UNSUPPORTED = 0
+TABLE_NOT_FOUND = 4
 INDEX_NOT_FOUND = 6
 INDEX_EXISTS = 7
 TABLE_EXISTS = 5

@@ -29,16 +29,16 @@ class Caller:
 
 @dataclass(frozen=True)
 class Table:
-    """A version of a table, as the catalog has it. Version 0 is a table without data. No branch is main."""
+    """A version of a table, as the catalog has it: 0 of a table without data, None for the latest. No branch is main."""
 
     id: tuple[str, ...]
     location: str
-    version: int
+    version: int | None
     branch: str
     storage_options: tuple[tuple[str, str], ...] = field(repr=False)
 
     @property
-    def reference(self) -> tuple[str, int]:
+    def reference(self) -> tuple[str, int | None]:
         return (self.branch or MAIN, self.version)
 
 
@@ -79,6 +79,10 @@ class Tables:
     def change(self, caller: Caller, table: Table) -> lance.LanceDataset:
         """Return a version to change, which is the caller's alone."""
         return self._opened(caller, table)
+
+    def latest(self, caller: Caller, table: Table) -> lance.LanceDataset:
+        """Return the latest version of a table's main branch, whichever version is named, which is the caller's alone."""
+        return self._opened(caller, replace(table, version=None, branch=""))
 
     def changed(self, caller: Caller, table: Table, dataset: lance.LanceDataset) -> None:
         """Keep what a table became: the next request is likely to ask for it. The dataset is not to be changed any more."""

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..request import Request
-from . import backfill, branches, columns, data, indices, metadata, query
+from . import backfill, branches, columns, data, indices, metadata, query, views
 
 Operation = Callable[[Request], "dict[str, Any] | int | str | pa.RecordBatchReader"]
 
@@ -32,6 +32,8 @@ OPERATIONS: dict[str, Operation] = {
     "AlterTableDropColumns": columns.drop,
     "UpdateTableSchemaMetadata": metadata.update_schema,
     "UpdateFieldMetadata": metadata.update_fields,
+    "CreateMaterializedView": views.create,
+    "RefreshMaterializedView": views.refresh,
     "CreateTableBranch": branches.create,
     "DeleteTableBranch": branches.delete,
 }

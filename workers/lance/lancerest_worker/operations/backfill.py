@@ -12,7 +12,6 @@ the version at which every fragment was found right, so that what is still as it
 from __future__ import annotations
 
 import random
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.fragment import DataFile, LanceFragment
 
-from ..errors import CONFLICT, INVALID, VERSION_NOT_FOUND, RefusedError, clean, translate
+from ..errors import CONFLICT, INVALID, VERSION_NOT_FOUND, RefusedError, translate
 from ..request import Request
 from ..tables import MAIN
 from . import computed, paths, sql
@@ -36,10 +35,6 @@ _BATCH_ROWS = 8192
 _COMMIT_FRAGMENTS = 64
 _COMMIT_ROWS = 4_000_000
 _COMMIT_SECONDS = 60.0
-# What Lance says where the values of a row are the reason.
-_VALUES = re.compile(
-    r"divide by zero|overflow|cast error|cannot cast|parser error|compute error|arithmetic|out of range|execution error", re.I
-)
 # Conflicts in a row, without any progress, after which the table is too busy.
 _CONFLICTS = 20
 # Whoever appends all the time is not run after for ever: rows that come later are for the next backfill.
@@ -133,8 +128,8 @@ class _Backfill:
         self.field = self.dataset.schema.field(self.name)
         computed.typed(self.dataset, self.declared.expression, f"column {self.name!r}")
         fields = {f.name(): f for f in self.dataset.lance_schema.fields()}
-        self._ids = _ids(fields[self.name])
-        self._concerned = {i for name in {self.name, *self.declared.roots} if name in fields for i in _ids(fields[name])}
+        self._ids = computed.ids(fields[self.name])
+        self._concerned = {i for name in {self.name, *self.declared.roots} if name in fields for i in computed.ids(fields[name])}
 
     def _at(self, version: int) -> lance.LanceDataset:
         try:
@@ -290,11 +285,7 @@ class _Backfill:
         try:
             yield from (batch for batch in scanner.to_batches() if batch.num_rows)
         except (ValueError, OSError, RuntimeError) as err:
-            if not _VALUES.search(str(err)):
-                raise
-            raise RefusedError(
-                INVALID, f"column {self.name!r}: {self.declared.expression} fails for a row: {clean(str(err))}"
-            ) from err
+            raise computed.failed(err, f"column {self.name!r}: {self.declared.expression}") from err
 
     def _commit(self, staged: _Staged) -> bool:
         """Commit what is staged. Returns false where some of it must be done again; that part is not committed."""
@@ -389,11 +380,6 @@ class _Cursor:
 def _offsets(batch: pa.RecordBatch) -> Any:
     """Return the rows' positions in their fragment."""
     return (np.asarray(batch.column("at")) & 0xFFFFFFFF).astype(np.int64)
-
-
-def _ids(of: Any) -> list[int]:
-    """Return the ids of a field and of all that is in it, in the order in which Lance numbers them."""
-    return [of.id(), *(i for child in of.children() for i in _ids(child))]
 
 
 def _differ(old: pa.Array, new: pa.Array) -> Any:

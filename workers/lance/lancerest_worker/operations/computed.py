@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -25,6 +26,11 @@ _INPUTS = MARK + ".inputs"
 _SIGNATURE = "computed_refresh.source_signature"
 _SQL = "sql"
 _NO_FIELD = re.compile(r"No field named [`'\"]?(?P<name>[^\s,`'\"]+?)[`'\"]?\. ")
+
+# What Lance says where the values of a row are the reason.
+_VALUES = re.compile(
+    r"divide by zero|overflow|cast error|cannot cast|parser error|compute error|arithmetic|out of range|execution error", re.I
+)
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,18 @@ def judged(err: Exception, what: str, schema: pa.Schema) -> RefusedError:
     if "AggregateFunction" in text or "WindowFunction" in text:
         return RefusedError(INVALID, f"{what}: a value is computed of one row, without aggregates and windows")
     return RefusedError(INVALID, f"{what}: {clean(text)}")
+
+
+def ids(field: Any) -> list[int]:
+    """Return the ids of a Lance field and of all that is in it, in the order in which Lance numbers them."""
+    return [field.id(), *(i for child in field.children() for i in ids(child))]
+
+
+def failed(err: Exception, what: str) -> Exception:
+    """Return why a scan that computes failed: INVALID where the values of a row are the reason, and else the error itself."""
+    if isinstance(err, RefusedError) or not _VALUES.search(str(err)):
+        return err
+    return RefusedError(INVALID, f"{what} fails for a row: {clean(str(err))}")
 
 
 def declare(dataset: lance.LanceDataset, columns: dict[str, str]) -> None:
