@@ -453,7 +453,8 @@ class _Refresh:
             )
         if self.view.version != predicted:
             return ""
-        self.view.update_schema_metadata(self._progress(predicted + 1))
+        progress: dict[str, str | None] = {**self._progress(predicted + 1)}
+        self.view.update_schema_metadata(progress)
         return mode if self.view.version == predicted + 1 else ""
 
     def _progress(self, version: int) -> dict[str, str]:
