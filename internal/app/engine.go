@@ -116,7 +116,7 @@ func (a *App) openEngine(ctx context.Context, metrics *telemetry.Metrics) (engin
 		opts.Prepare = a.engineCommand
 	}
 	a.engine = worker.New(opts)
-	a.durable = durable.New(durable.Options{Worker: a.engine, Catalog: a.catalog, Store: a.store, Logger: a.config.Logger, Observe: func(operation string, status api.TransactionStatus, took time.Duration) {
+	a.durable = durable.New(durable.Options{Worker: a.engine, Catalog: a.catalog, Store: a.store, Logger: a.config.Logger, Alone: !onPostgres(a.config), Observe: func(operation string, status api.TransactionStatus, took time.Duration) {
 		metrics.ObserveJob(operation, string(status), took)
 	}})
 	return a.durable, nil

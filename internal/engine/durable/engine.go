@@ -48,6 +48,8 @@ type Options struct {
 	Interval, Refresh time.Duration
 	// Tries is how many attempts at a job may fail for want of something that comes and goes, such as a worker (default 50, over about 7 hours).
 	Tries int
+	// Alone says that no other server can be at the same state: whatever jobs are leased when Run begins were a dead one's, and begin at once.
+	Alone bool
 	// Observe is told of jobs that ended: the operation, the status and how long the last attempt took (default: nobody is).
 	Observe func(operation string, status api.TransactionStatus, took time.Duration)
 	// Logger receives a line when a job begins and one when it ends (default: nothing).
@@ -107,11 +109,40 @@ func (e *Engine) add(parallel int, kinds ...string) {
 
 // Run performs jobs until ctx ends, gives back those that it has, and returns.
 func (e *Engine) Run(ctx context.Context) {
+	if e.opts.Alone {
+		if err := e.reclaim(ctx); err != nil && ctx.Err() == nil {
+			e.opts.Logger.LogAttrs(ctx, slog.LevelWarn, "jobs of a server that died wait for the end of their leases", slog.String("error", err.Error()))
+		}
+	}
 	var running sync.WaitGroup
 	for _, r := range e.all {
 		running.Go(func() { r.Run(ctx) })
 	}
 	running.Wait()
+}
+
+// jobsMost is how many leased jobs of a kind are freed at a start. Nobody has more.
+const jobsMost = 1000
+
+// reclaim frees the jobs that a server before this one had when it died.
+func (e *Engine) reclaim(ctx context.Context) error {
+	return e.opts.Store.Update(store.WithOperation(ctx, "jobs"), func(tx store.Tx) error {
+		for _, kind := range []string{kindIndex, kindBackfill, kindRefresh} {
+			all, err := tx.Jobs(kind, 0, jobsMost)
+			if err != nil {
+				return err
+			}
+			for _, job := range all {
+				if left := job.RunAt.Sub(tx.Now()); left <= 0 || left > e.opts.Lease {
+					continue
+				}
+				if _, err := tx.HoldJob(job.ID, job.RunAt, tx.Now()); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // Do implements engine.Engine. What makes a job is checked before, so that a wrong request is refused and no job that fails.
