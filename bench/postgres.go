@@ -216,7 +216,7 @@ func newStateTarget(label, address string, tables int, o options, p *process) *t
 }
 
 func stateServer(binary, url, dir string, flags ...string) *exec.Cmd {
-	args := []string{"serve", "--state", url, "--root", filepath.Join(dir, "tables"), "--listen", "127.0.0.1:0", "--log-level", "warn"}
+	args := []string{"serve", "--state", url, "--root", filepath.Join(dir, "tables"), "--listen", "127.0.0.1:0", "--log-level", "warn", "--engine", "off"}
 	return exec.Command(binary, append(args, flags...)...)
 }
 

@@ -156,7 +156,7 @@ func build(ctx context.Context, dir string) (string, error) {
 
 // startLancerest serves the catalog in dir/data as anybody would.
 func startLancerest(binary, dir string) (*process, string, error) {
-	return start(exec.Command(binary, "serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0"), dir)
+	return start(exec.Command(binary, "serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--engine", "off"), dir)
 }
 
 // startReference serves a directory catalog that tracks versions, as Lancerest does.

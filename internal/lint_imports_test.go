@@ -51,7 +51,7 @@ func layers() map[string]layer {
 		"internal/engine":                   {own: []string{"api"}},
 		"internal/engine/enginetest":        {own: []string{"api", "internal/engine"}, outside: []string{cmp}},
 		"internal/engine/durable":           {own: []string{"api", "internal/auth", "internal/catalog", "internal/engine", "internal/jobs", "internal/lance", "internal/store"}},
-		"internal/engine/worker":            {own: []string{"api", "internal/auth", "internal/engine"}},
+		"internal/engine/worker":            {own: []string{"api", "internal/auth", "internal/engine", "internal/lockfile"}},
 		"internal/store":                    {own: []string{"internal/lance"}},
 		"internal/store/sqlstore":           {own: []string{"internal/lance", "internal/lockfile", "internal/store"}, outside: []string{"github.com/ncruces/go-sqlite3", "github.com/jackc/pgx/v5", uuid, unix}},
 		"internal/store/sqlstore/pgtest":    {outside: []string{"github.com/jackc/pgx/v5"}},

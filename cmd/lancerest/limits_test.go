@@ -45,7 +45,7 @@ func TestLimitsGiven(t *testing.T) {
 	t.Parallel()
 	serve, err := parse("--limits-body=1KiB", "--limits-header=8KiB", "--limits-batch=3", "--limits-bodies=2KiB", "--limits-queue-time=12s", "--limits-concurrent=4", "--limits-queue=5", "--limits-body-time=6s",
 		"--limits-read-time=7s", "--limits-write-time=8s", "--limits-idle-time=9m", "--limits-drain-time=10s", "--staged-keep=11s", "--reconcile=13s", "--insecure",
-		"--engine=auto", "--engine-python=py", "--engine-workers=3", "--engine-memory=2GiB", "--engine-catalog-url=http://c", "--databases=namespace")
+		"--engine=off", "--engine-python=py", "--engine-workers=3", "--engine-memory=2GiB", "--engine-catalog-url=http://c", "--databases=namespace")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestLimitsGiven(t *testing.T) {
 	}
 	want.StatePool = app.Defaults().StatePool
 	want.Databases = "namespace"
-	want.Engine = app.Engine{Kind: app.EngineAuto, Python: "py", Workers: 3, Memory: 2 << 30, URL: "http://c"}
+	want.Engine = app.Engine{Kind: app.EngineOff, Python: "py", Workers: 3, Memory: 2 << 30, URL: "http://c"}
 	want.Limits.Body, want.Limits.Concurrent, want.Limits.QueueLength = 1<<10, 4, 5
 	want.Limits.Bodies, want.Limits.QueueTime = 2<<10, 12*time.Second
 	want.Limits.BodyTime, want.Limits.ReadTime, want.Limits.WriteTime = 6*time.Second, 7*time.Second, 8*time.Second

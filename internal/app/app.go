@@ -65,7 +65,7 @@ type Config struct {
 	Reconcile time.Duration
 	// Databases says what the name of a database means that LanceDB's SDKs send (default httpapi.DatabaseOne).
 	Databases httpapi.Databases
-	// Engine says who performs the operations on data (default: nobody).
+	// Engine says who performs the operations on data (default: worker processes of this server).
 	Engine Engine
 	// Traces is the URL of the collector that traces are posted to as OTLP, in full (default: no traces).
 	Traces string

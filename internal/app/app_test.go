@@ -299,7 +299,7 @@ func TestStopDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	a, err := app.New(ctx, app.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", Drain: 50 * time.Millisecond})
+	a, err := app.New(ctx, app.Config{Data: t.TempDir(), Listen: "127.0.0.1:0", Drain: 50 * time.Millisecond, Engine: app.Engine{Kind: app.EngineOff}})
 	if err != nil {
 		t.Fatal(err)
 	}

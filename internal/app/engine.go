@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -37,7 +39,7 @@ type Databases = httpapi.Databases
 
 // Engine says who performs the operations on data.
 type Engine struct {
-	// Kind is EngineOff (the default), EngineAuto for worker processes of this server, or the addresses of workers that somebody else runs,
+	// Kind is EngineAuto (the default) for worker processes of this server, EngineOff, or the addresses of workers that somebody else runs,
 	// separated by commas: unix:PATH or HOST:PORT.
 	Kind string
 	// Python has the libraries that workers need. The default is what InstallEngine has made in the data directory, which is made first
@@ -52,7 +54,7 @@ type Engine struct {
 }
 
 func (e *Engine) setDefaults() {
-	e.Kind = cmp.Or(e.Kind, EngineOff)
+	e.Kind = cmp.Or(e.Kind, EngineAuto)
 	e.Memory = cmp.Or(e.Memory, engineMemory)
 }
 
@@ -68,15 +70,9 @@ func engineEnvironment(data string) worker.Environment {
 }
 
 // InstallEngine makes what workers run in, inside a data directory, with a Python ("" for python3), and returns its path. It writes what
-// is going on to w.
+// is going on to w. Errors: the Python is not there or not new enough, the directory cannot be written, or the libraries cannot be downloaded.
 func InstallEngine(ctx context.Context, data, python string, w io.Writer) (string, error) {
-	if python == "" {
-		python = defaultPython
-	}
-	if _, err := exec.LookPath(python); err != nil {
-		return "", fmt.Errorf("the engine needs Python 3.10 or newer: %w", err)
-	}
-	made, err := engineEnvironment(data).Install(ctx, python, w)
+	made, err := engineEnvironment(data).Install(ctx, cmp.Or(python, defaultPython), w)
 	if err != nil {
 		return "", fmt.Errorf("install the engine's libraries: %w", err)
 	}
@@ -90,7 +86,14 @@ func accessOfEngine(ctx context.Context, c Config, r config.Root, at lance.Locat
 		return nil, nil
 	}
 	r.Credentials, r.Vend = string(access.Static), config.Vending{}
-	return accessTo(ctx, r, at, objects)
+	own, err := accessTo(ctx, r, at, objects)
+	if err != nil && c.Engine.Kind == EngineAuto {
+		// An engine that nobody asked for is no reason not to start.
+		c.Logger.LogAttrs(ctx, slog.LevelWarn, "the engine's workers are not given the server's own keys and reach this root as clients do",
+			slog.String("root", at.String()), slog.String("error", err.Error()))
+		return nil, nil
+	}
+	return own, err
 }
 
 // openEngine puts the engine together. It has no workers, and performs no jobs, before Run.
@@ -111,7 +114,7 @@ func (a *App) openEngine(ctx context.Context, metrics *telemetry.Metrics) (engin
 	} else {
 		if err := a.findPython(); err != nil {
 			a.config.Logger.LogAttrs(ctx, slog.LevelWarn, "there is no engine: it needs Python 3.10 or newer; the catalog serves everything else", slog.String("error", err.Error()))
-			return engine.None{}, nil
+			return engine.None{Because: ", because it found no Python when it started, which the engine's workers run in (3.10 or newer)"}, nil
 		}
 		opts.Prepare = a.engineCommand
 	}
@@ -132,8 +135,11 @@ func (a *App) findPython() error {
 	return err
 }
 
+// installLog is where the engine's directory has what an installation said.
+const installLog = "install.log"
+
 // engineCommand returns how a worker is started, installing what it needs if that was not done before.
-func (a *App) engineCommand(ctx context.Context) (worker.Command, error) {
+func (a *App) engineCommand(ctx context.Context, tell func(sentence string)) (worker.Command, error) {
 	env := engineEnvironment(a.config.Data)
 	python := a.config.Engine.Python
 	if python == "" {
@@ -143,13 +149,56 @@ func (a *App) engineCommand(ctx context.Context) (worker.Command, error) {
 		}
 	}
 	if python == "" {
-		a.config.Logger.LogAttrs(ctx, slog.LevelWarn, "installing the engine's libraries, which takes some minutes; lancerest engine install does it beforehand")
+		a.config.Logger.LogAttrs(ctx, slog.LevelWarn, "installing the engine's libraries, which takes some minutes; lancerest engine install does it beforehand",
+			slog.String("log", filepath.Join(env.Dir, installLog)))
 		var err error
-		if python, err = InstallEngine(ctx, a.config.Data, "", io.Discard); err != nil {
+		if python, err = installWhile(ctx, env, tell); err != nil {
 			return worker.Command{}, err
 		}
+		a.config.Logger.LogAttrs(ctx, slog.LevelInfo, "the engine's libraries are installed", slog.String("python", python))
 	}
 	return env.Command(python)
+}
+
+// installWhile installs what workers need, tells how far that is, and keeps what is said in the file installLog.
+func installWhile(ctx context.Context, env worker.Environment, tell func(sentence string)) (_ string, err error) {
+	if err := os.MkdirAll(env.Dir, 0o755); err != nil {
+		return "", err
+	}
+	log, err := os.OpenFile(filepath.Join(env.Dir, installLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) // another server may write it too
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	p := &progress{log: log, tell: tell, began: time.Now().UTC()}
+	p.say("it has begun")
+	return env.Install(ctx, defaultPython, p)
+}
+
+// progress keeps what an installation says, and tells it.
+type progress struct {
+	log   io.Writer
+	tell  func(sentence string)
+	began time.Time
+}
+
+// Write implements io.Writer.
+func (p *progress) Write(text []byte) (int, error) {
+	for line := range strings.Lines(string(text)) {
+		// What follows is where a file lies, here or elsewhere.
+		what, _, _ := strings.Cut(strings.TrimSpace(line), " (")
+		for _, told := range []string{"Collecting ", "Downloading ", "Installing ", "Waiting "} {
+			if strings.HasPrefix(what, told) && !strings.Contains(what, "://") {
+				p.say(what)
+			}
+		}
+	}
+	return p.log.Write(text)
+}
+
+func (p *progress) say(what string) {
+	p.tell(fmt.Sprintf("the engine is being installed since %s, which takes some minutes (%s; engine/%s in the server's data directory has all of it)",
+		p.began.Format(time.DateTime+" MST"), what, installLog))
 }
 
 // ownURL is where this machine reaches a server that listens on an address.

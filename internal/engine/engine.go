@@ -34,11 +34,14 @@ type Worker interface {
 }
 
 // None is the engine of a server that has none.
-type None struct{}
+type None struct {
+	// Because says why there is none, in words that follow "this server has none" ("": because none is wanted).
+	Because string
+}
 
 // Do always answers CodeUnsupported: the specification's 406, never a 404, which some clients take for a missing table (client
 // contract, trap 30).
-func (None) Do(_ context.Context, operation string, _ any) (any, error) {
+func (n None) Do(_ context.Context, operation string, _ any) (any, error) {
 	return nil, api.Errorf(api.CodeUnsupported,
-		"%s needs the engine, which reads and writes table data, and this server has none: use a Lance library that is given this catalog, such as pylance with namespace_client and table_id, or lancedb.connect_namespace", operation)
+		"%s needs the engine, which reads and writes table data, and this server has none%s: use a Lance library that is given this catalog, such as pylance with namespace_client and table_id, or lancedb.connect_namespace", operation, n.Because)
 }

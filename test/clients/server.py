@@ -56,7 +56,7 @@ class Server:
 
     def __init__(self, binary: Path, data: Path, *more: str) -> None:
         self._binary = binary
-        self._flags = [*flags(data), *more]
+        self._flags = [*flags(data), *more] if "--engine" in more else [*flags(data), "--engine", "off", *more]
         self._port = 0
         self._process: subprocess.Popen[str] | None = None
         self._log: collections.deque[str] = collections.deque(maxlen=200)

@@ -108,7 +108,7 @@ func (s *site) serve(ctx context.Context, endpoint string) error {
 			return err
 		}
 	}
-	cmd := exec.CommandContext(ctx, s.binary, "serve", "--data", s.dir, "--config", filepath.Join(s.dir, "config.toml"), "--listen", "127.0.0.1:0", "--log-level", "warn")
+	cmd := exec.CommandContext(ctx, s.binary, "serve", "--data", s.dir, "--config", filepath.Join(s.dir, "config.toml"), "--listen", "127.0.0.1:0", "--log-level", "warn", "--engine", "off")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -146,7 +146,7 @@ func buildAndServe(dir string) (*process, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the server: %w\n%s", err, out)
 	}
-	cmd := exec.Command(binary, "serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0")
+	cmd := exec.Command(binary, "serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--engine", "off")
 	p, err := launch(cmd, dir)
 	if err != nil {
 		return nil, err

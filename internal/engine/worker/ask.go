@@ -62,6 +62,7 @@ func (e *Engine) askFor(ctx context.Context, a asked) (any, error) {
 		rows = newRowStream(r.AsArrowStream().Data)
 		defer rows.cut()
 	}
+	e.need()
 	leave, err := e.take(ctx)
 	if err != nil {
 		return nil, err
@@ -174,7 +175,10 @@ func (m *member) post(ctx context.Context, operation string, text []byte, rows *
 
 // lost says what it means that a worker gave no answer.
 func lost(ctx context.Context, operation string, rows *rowStream, err error) error {
+	var told *api.Error
 	switch {
+	case errors.As(err, &told):
+		return told // by prepare
 	case errors.Is(err, errNoWorker):
 		return api.Errorf(api.CodeServiceUnavailable, "the engine has no worker running now; nothing was done; try again").Because(err)
 	case rows != nil && rows.broken.Load():

@@ -39,9 +39,12 @@ type Options struct {
 	// URL is where workers reach the catalog, and Token the secret by which the catalog knows their requests as the engine's own: it
 	// travels in the header TokenHeader.
 	URL, Token string
-	// Prepare returns how a worker is started; it may first install what that needs, while requests are told that there is no worker yet. It is
-	// called again after a failure, and not after a success. A worker is given --listen and the path of a socket in addition.
-	Prepare func(ctx context.Context) (Command, error)
+	// Prepare returns how a worker is started. It is called when a request first needs one, again after a failure, and not after a success. Where it
+	// takes long it tells what it does, in sentences: requests are refused with the last one until it returns. An error that is an *api.Error keeps
+	// its code in what requests are told. A worker is given --listen and the path of a socket in addition.
+	Prepare func(ctx context.Context, tell func(sentence string)) (Command, error)
+	// Again is the first pause after a failure of Prepare (default 5 s). Each further pause is twice as long, up to 5 minutes.
+	Again time.Duration
 	// Addresses are workers that somebody else runs, each "unix:PATH" or "HOST:PORT"; no processes are started then. Secret is what
 	// they want to be shown.
 	Addresses []string
@@ -53,7 +56,7 @@ type Options struct {
 	Memory int64
 	// Grace is how long a request may go on in a worker whose caller has hung up, before the process is replaced (default 10 s).
 	Grace time.Duration
-	// Patience is how long a request waits for its turn, or for a worker to start (default 30 s).
+	// Patience is how long a request waits for its turn, or for a worker to start (default 1 minute).
 	Patience time.Duration
 	// Logger receives what operators need to know (default: nothing).
 	Logger *slog.Logger
@@ -73,7 +76,8 @@ type Engine struct {
 	answers map[string]api.Operation
 	turns   chan struct{}
 	pool    *pool
-	ready   prepared
+	need    func()        // says that a request needs a worker
+	needed  chan struct{} // closed then
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
@@ -84,14 +88,16 @@ func New(opts Options) *Engine {
 	opts.Requests = cmp.Or(opts.Requests, 16)
 	opts.Memory = cmp.Or(opts.Memory, 4<<30)
 	opts.Grace = cmp.Or(opts.Grace, 10*time.Second)
-	opts.Patience = cmp.Or(opts.Patience, 30*time.Second)
+	opts.Patience = cmp.Or(opts.Patience, time.Minute)
+	opts.Again = cmp.Or(opts.Again, 5*time.Second)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if len(opts.Addresses) > 0 {
 		opts.Workers = len(opts.Addresses)
 	}
-	e := &Engine{opts: opts, answers: map[string]api.Operation{}, turns: make(chan struct{}, opts.Workers*opts.Requests), pool: newPool()}
+	e := &Engine{opts: opts, answers: map[string]api.Operation{}, turns: make(chan struct{}, opts.Workers*opts.Requests), pool: newPool(), needed: make(chan struct{})}
+	e.need = sync.OnceFunc(func() { close(e.needed) })
 	for _, op := range api.Operations() {
 		if offered(op.Name) {
 			e.answers[op.Name] = op
@@ -100,7 +106,8 @@ func New(opts Options) *Engine {
 	return e
 }
 
-// Start has the processes started, and started anew for as long as the engine is not closed. It does not wait for them: requests do.
+// Start lets requests have workers: the first one that needs a worker has the processes started, which are started anew for as long as the engine is
+// not closed.
 func (e *Engine) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.cancel = cancel
@@ -110,9 +117,25 @@ func (e *Engine) Start() {
 	if len(e.opts.Addresses) > 0 {
 		return
 	}
-	for range e.opts.Workers {
-		e.running.Go(func() { e.keep(ctx) })
+	e.running.Go(func() { e.run(ctx) })
+}
+
+// run has workers running from the first request that needs one until ctx ends.
+func (e *Engine) run(ctx context.Context) {
+	select {
+	case <-e.needed:
+	case <-ctx.Done():
+		return
 	}
+	command, err := e.prepare(ctx)
+	if err != nil {
+		return // ctx has ended
+	}
+	var all sync.WaitGroup
+	for range e.opts.Workers {
+		all.Go(func() { e.keep(ctx, command) })
+	}
+	all.Wait()
 }
 
 // Close ends all workers, without waiting for requests: those are over when a server closes its engine. It may be called twice, and

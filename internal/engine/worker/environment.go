@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +14,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
+
+	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/lockfile"
 )
 
 // Environment is what workers run in: the package that they are, and a Python that has the libraries.
@@ -57,7 +64,9 @@ func digest(data []byte) string {
 }
 
 // Install makes the environment with a Python that is there, by its venv and pip, which download the libraries from the package index that
-// pip is configured for. It writes what they say to w. An environment that is there already is left as it is.
+// pip is configured for. It writes what they say to w, line by line. An environment that is there already is left as it is, one that was
+// begun and not finished is made anew, and one that another process makes now is waited for. Errors: of code Unsupported where the Python is not
+// there or will not do, and others.
 func (v Environment) Install(ctx context.Context, python string, w io.Writer) (string, error) {
 	if there, err := v.Installed(); there != "" || err != nil {
 		return there, err
@@ -69,6 +78,14 @@ func (v Environment) Install(ctx context.Context, python string, w io.Writer) (s
 	if err := os.MkdirAll(v.Dir, 0o755); err != nil {
 		return "", err
 	}
+	lock, err := v.lock(ctx, w)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if there, err := v.Installed(); there != "" || err != nil {
+		return there, err
+	}
 	pins, err := fs.ReadFile(v.Files, requirements)
 	if err != nil {
 		return "", err
@@ -77,19 +94,95 @@ func (v Environment) Install(ctx context.Context, python string, w io.Writer) (s
 	if err := os.WriteFile(list, pins, 0o644); err != nil {
 		return "", err
 	}
-	made := interpreter(dir)
-	for _, command := range [][]string{
-		{python, "-c", "import sys; sys.exit(sys.version_info < (3, 10) and 'Python 3.10 or newer is needed')"},
-		{python, "-m", "venv", "--clear", dir},
-		{made, "-m", "pip", "install", "--disable-pip-version-check", "--only-binary", ":all:", "--requirement", list},
-	} {
-		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-		cmd.Env, cmd.Stdout, cmd.Stderr = environment(), w, w
-		if err := cmd.Run(); err != nil {
-			return "", fmt.Errorf("%q: %w", command, err)
+	for _, s := range steps(python, dir, list) {
+		if err := s.run(ctx, w, lock); err != nil {
+			return "", err
 		}
 	}
-	return made, os.WriteFile(filepath.Join(dir, installedMark), nil, 0o644)
+	return interpreter(dir), os.WriteFile(filepath.Join(dir, installedMark), nil, 0o644)
+}
+
+// lockEvery is how often a lock that another process has is looked at.
+const lockEvery = 200 * time.Millisecond
+
+// lock waits until no other process makes an environment here. The lock ends with the returned file, and with the programs that it was
+// handed to: a server that is killed leaves them behind.
+func (v Environment) lock(ctx context.Context, w io.Writer) (*os.File, error) {
+	for told := false; ; told = true {
+		f, err := lockfile.Lock(filepath.Join(v.Dir, "lock"))
+		if !errors.Is(err, lockfile.ErrHeld) {
+			return f, err
+		}
+		if !told {
+			fmt.Fprintln(w, "Waiting for another process that makes the same environment")
+		}
+		sleep(ctx, lockEvery)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// step is one program that helps to make an environment.
+type step struct {
+	what    string // it does
+	command []string
+	code    api.Code // of its failure
+}
+
+// steps are what makes an environment in dir from a list of requirements.
+func steps(python, dir, list string) []step {
+	const fit = "import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 10) and 'this is Python ' + sys.version.split()[0])"
+	return []step{
+		{"look for Python 3.10 or newer with its venv module (on Debian and Ubuntu: apt install python3-venv)", []string{python, "-c", fit}, api.CodeUnsupported},
+		{"make an empty environment", []string{python, "-m", "venv", "--clear", dir}, api.CodeServiceUnavailable},
+		{
+			"install the libraries", []string{interpreter(dir), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:", "--requirement", list},
+			api.CodeServiceUnavailable,
+		},
+	}
+}
+
+// stepDelay is how long what a program has started may keep its output open after its end.
+const stepDelay = 5 * time.Second
+
+// run runs the program, which keeps the lock for as long as it runs. The error ends in the last line that it wrote.
+func (s step) run(ctx context.Context, w io.Writer, lock *os.File) error {
+	last := &lastLine{w: w}
+	cmd := exec.CommandContext(ctx, s.command[0], s.command[1:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = environment(), last, last, stepDelay
+	inherit(cmd, lock)
+	if err := cmd.Run(); err != nil {
+		reason := last.text
+		if inner := errors.Unwrap(err); reason == "" && inner != nil {
+			reason = inner.Error() // without the path
+		}
+		return api.Errorf(s.code, "could not %s: %s", s.what, cmp.Or(reason, "it ended without a word")).Because(err)
+	}
+	return nil
+}
+
+// lastLine passes on what is written to it and keeps the last line that is not empty.
+type lastLine struct {
+	w       io.Writer
+	text    string
+	pending []byte
+}
+
+// Write implements io.Writer.
+func (l *lastLine) Write(p []byte) (int, error) {
+	l.pending = append(l.pending, p...)
+	for {
+		line, rest, whole := bytes.Cut(l.pending, []byte("\n"))
+		if !whole {
+			break
+		}
+		if text := strings.TrimSpace(string(line)); text != "" {
+			l.text = text
+		}
+		l.pending = rest
+	}
+	return l.w.Write(p)
 }
 
 // Command unpacks the package and returns how a worker is started with a Python.

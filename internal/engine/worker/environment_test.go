@@ -2,14 +2,19 @@ package worker_test
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
+	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/engine/worker"
+	"github.com/lancerest/lancerest/internal/lockfile"
 )
 
 // TestUnpack: the package is unpacked once, whole, and another version of it beside the first.
@@ -90,5 +95,95 @@ func TestInstall(t *testing.T) {
 	env.Files = fstest.MapFS{"requirements.txt": {Data: []byte("# something else\n")}}
 	if other, err := env.Installed(); err != nil || other != "" {
 		t.Errorf("other versions are installed at %s, %v", other, err)
+	}
+}
+
+// TestInstallTogether: two processes that make one environment at once make it once; one that was killed half-way, whose pip goes on, is waited for,
+// and then made anew.
+func TestInstallTogether(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	env := worker.Environment{Dir: dir, Files: fstest.MapFS{"requirements.txt": {Data: []byte("# nothing\n")}}}
+	held, err := lockfile.Lock(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What a killed process leaves behind: a program that has the lock still, and half of an environment.
+	left := exec.Command(python(t), "-c", "input()")
+	input, err := left.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.ExtraFiles = []*os.File{held}
+	if err := left.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan struct{})
+	var logs [2]strings.Builder
+	var made [2]string
+	var all sync.WaitGroup
+	for i := range made {
+		all.Go(func() {
+			w := io.Writer(&logs[i])
+			if i == 0 {
+				w = io.MultiWriter(w, &signal{on: waiting})
+			}
+			var err error
+			if made[i], err = env.Install(t.Context(), python(t), w); err != nil {
+				t.Errorf("%v:\n%s", err, logs[i].String())
+			}
+		})
+	}
+	<-waiting
+	if got, err := env.Installed(); got != "" || err != nil {
+		t.Errorf("installed at %s, %v, while another process has the lock", got, err)
+	}
+	if err := errors.Join(input.Close(), ignoreExit(left.Wait())); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	if made[0] == "" || made[0] != made[1] {
+		t.Errorf("made %q", made)
+	}
+	if !strings.Contains(logs[0].String(), "another process") {
+		t.Errorf("it does not say what it waits for: %s", logs[0].String())
+	}
+}
+
+// ignoreExit is an error of a program unless that merely ended by one of its own.
+func ignoreExit(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}
+
+// signal is closed by the first write.
+type signal struct {
+	on   chan struct{}
+	once sync.Once
+}
+
+func (s *signal) Write(p []byte) (int, error) {
+	s.once.Do(func() { close(s.on) })
+	return len(p), nil
+}
+
+// TestInstallFails: what pip said last is in the error, which names no path of this machine, and nothing counts as installed.
+func TestInstallFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	env := worker.Environment{Dir: dir, Files: fstest.MapFS{"requirements.txt": {Data: []byte("nothing @ file:///nowhere/nothing-1-py3-none-any.whl\n")}}}
+	var log strings.Builder
+	_, err := env.Install(t.Context(), python(t), &log)
+	if api.CodeOf(err) != api.CodeServiceUnavailable || !strings.Contains(err.Error(), "install the libraries: ERROR: ") || strings.Contains(err.Error(), dir) {
+		t.Errorf("install: %v", err)
+	}
+	if got, err := env.Installed(); got != "" || err != nil {
+		t.Errorf("installed at %s, %v", got, err)
 	}
 }

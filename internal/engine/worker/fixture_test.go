@@ -95,8 +95,8 @@ func newLake(t *testing.T, change ...func(*worker.Options)) *lake {
 }
 
 // run returns what prepares a worker that is started so.
-func run(c worker.Command) func(context.Context) (worker.Command, error) {
-	return func(context.Context) (worker.Command, error) { return c, nil }
+func run(c worker.Command) func(context.Context, func(string)) (worker.Command, error) {
+	return func(context.Context, func(string)) (worker.Command, error) { return c, nil }
 }
 
 // text is a log that can be read while it is written.

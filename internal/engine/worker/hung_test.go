@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -38,6 +39,7 @@ time.sleep(1000)
 func TestHung(t *testing.T) {
 	t.Parallel()
 	l := newLake(t, func(o *worker.Options) { o.Prepare = run(worker.Command{Path: python(t), Args: []string{"-c", hung}}) })
+	l.wake(t)
 	eventually(t, "a replacement", func() bool {
 		return strings.Contains(l.log.String(), "QueryTable goes on 99 s after its caller hung up")
 	})
@@ -46,8 +48,14 @@ func TestHung(t *testing.T) {
 // TestSilent: the engine of a worker that says nothing can be closed nevertheless.
 func TestSilent(t *testing.T) {
 	t.Parallel()
+	prepared := make(chan struct{})
 	l := newLake(t, func(o *worker.Options) {
-		o.Prepare = run(worker.Command{Path: python(t), Args: []string{"-c", silent}})
+		o.Prepare = func(context.Context, func(string)) (worker.Command, error) {
+			close(prepared)
+			return worker.Command{Path: python(t), Args: []string{"-c", silent}}, nil
+		}
 	})
+	l.wake(t)
+	<-prepared
 	l.Close()
 }

@@ -66,7 +66,8 @@ func (m *member) close() { m.client.CloseIdleConnections() }
 type pool struct {
 	mu      sync.Mutex
 	members []*member
-	changed chan struct{} // closed when a member is added
+	refusal error         // what requests are told at once while there is no member, nil where they wait for one
+	changed chan struct{} // closed when a member is added, and when the refusal changes
 }
 
 func newPool() *pool { return &pool{changed: make(chan struct{})} }
@@ -74,9 +75,32 @@ func newPool() *pool { return &pool{changed: make(chan struct{})} }
 func (p *pool) add(m *member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.members = append(p.members, m)
+	p.members, p.refusal = append(p.members, m), nil
+	p.tell()
+}
+
+// refuse has requests refused while there is no member, nil that they wait.
+func (p *pool) refuse(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refusal = err
+	p.tell()
+}
+
+// tell wakes whoever waits. The caller holds the lock.
+func (p *pool) tell() {
 	close(p.changed)
 	p.changed = make(chan struct{})
+}
+
+// refused returns what requests are told at once, nil where there is a member or they wait for one.
+func (p *pool) refused() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.members) > 0 {
+		return nil
+	}
+	return p.refusal
 }
 
 func (p *pool) remove(m *member) {
@@ -100,7 +124,7 @@ func (p *pool) close() {
 }
 
 // pick returns the worker with the fewest requests, entering one more, and waits for one where there is none. The error is errNoWorker
-// where ctx ends or the time is over before.
+// where ctx ends or the time is over before, or what requests are told instead of waiting.
 func (p *pool) pick(ctx context.Context, patience time.Duration) (*member, error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -108,6 +132,9 @@ func (p *pool) pick(ctx context.Context, patience time.Duration) (*member, error
 		m, changed := p.least()
 		if m != nil {
 			return m, nil
+		}
+		if err := p.refused(); err != nil {
+			return nil, err
 		}
 		select {
 		case <-changed:

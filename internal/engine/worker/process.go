@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/lancerest/lancerest/api"
 )
 
 // Command says how a worker is started.
@@ -25,28 +27,8 @@ type Command struct {
 	Env  []string // what is set in its environment besides what the server has, NAME=VALUE
 }
 
-// prepared is how workers are started, once that is known.
-type prepared struct {
-	mu   sync.Mutex
-	done bool
-	how  Command
-}
-
-// command returns how a worker is started, preparing it if that has not succeeded yet. One caller prepares, the others wait.
-func (p *prepared) command(ctx context.Context, prepare func(context.Context) (Command, error)) (Command, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.done {
-		return p.how, nil
-	}
-	how, err := prepare(ctx)
-	if err == nil {
-		p.how, p.done = how, true
-	}
-	return how, err
-}
-
 const (
+	startMiss   = 3               // failed starts in a row from which requests do not wait any more
 	startTime   = 2 * time.Minute // for a worker to say that it is ready: the first one on a machine has much to load
 	statusEvery = time.Second
 	statusTime  = 10 * time.Second
@@ -67,21 +49,24 @@ type process struct {
 }
 
 // keep has one worker running at a time, until ctx ends.
-func (e *Engine) keep(ctx context.Context) {
+func (e *Engine) keep(ctx context.Context, command Command) {
 	var draining sync.WaitGroup
 	defer draining.Wait()
-	backoff := time.Duration(0)
+	backoff, failed := time.Duration(0), 0
 	for ctx.Err() == nil {
-		p, err := e.start(ctx)
+		p, err := e.start(ctx, command)
 		if err != nil {
 			backoff = min(max(2*backoff, time.Second), backoffMost)
+			if failed++; failed == startMiss {
+				e.pool.refuse(api.Errorf(api.CodeServiceUnavailable, "the engine's workers do not start, and the server's log says why; nothing was done; they are tried again"))
+			}
 			if ctx.Err() == nil {
 				e.opts.Logger.Error("a worker of the engine does not start", slog.String("error", err.Error()), slog.Duration("again_in", backoff))
 			}
 			sleep(ctx, backoff)
 			continue
 		}
-		backoff = 0
+		backoff, failed = 0, 0
 		e.pool.add(p.member)
 		reason := e.watch(ctx, p)
 		p.retiring.Store(true)
@@ -104,11 +89,7 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // start runs a worker and waits until it is ready.
-func (e *Engine) start(ctx context.Context) (*process, error) {
-	command, err := e.ready.command(ctx, e.opts.Prepare)
-	if err != nil {
-		return nil, err
-	}
+func (e *Engine) start(ctx context.Context, command Command) (*process, error) {
 	dir, err := os.MkdirTemp("", "lancerest-worker-") // short: the path of a socket has about 100 bytes at most
 	if err != nil {
 		return nil, err

@@ -234,22 +234,114 @@ func TestNoWorker(t *testing.T) {
 	}
 }
 
-// TestPrepareLater: while workers are being prepared requests wait for them, and a failure of that is tried again.
-func TestPrepareLater(t *testing.T) {
+// wake has workers started by a request whose end nobody waits for.
+func (l *lake) wake(t *testing.T) {
+	t.Helper()
+	ctx, hangUp := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, _ = l.Do(ctx, "CreateTable", &api.CreateTableRequest{Target: api.At("woken"), ArrowStream: api.ArrowStream{Data: bytes.NewReader(rows(t))}})
+	})
+	t.Cleanup(func() {
+		hangUp()
+		wg.Wait()
+	})
+}
+
+// TestLazy: no worker runs before a request needs one, and that one waits for it.
+func TestLazy(t *testing.T) {
 	t.Parallel()
-	calls := 0
+	prepared := make(chan struct{})
 	l := newLake(t, func(o *worker.Options) {
 		how := o.Prepare
-		o.Prepare = func(ctx context.Context) (worker.Command, error) {
-			if calls++; calls == 1 {
-				return worker.Command{}, errors.New("the index of packages is away")
-			}
-			return how(ctx)
+		o.Prepare = func(ctx context.Context, tell func(string)) (worker.Command, error) {
+			close(prepared)
+			return how(ctx, tell)
 		}
 	})
+	if _, err := l.count(t.Context()); api.CodeOf(err) != api.CodeTableNotFound {
+		t.Errorf("count: %v, want that there is no table", err)
+	}
+	select {
+	case <-prepared:
+		t.Error("a worker was prepared for a table that does not exist")
+	default:
+	}
 	l.create(t)
+	<-prepared
+}
+
+// TestPrepare: while what workers need is made, requests are refused at once with how far that is, and so they are after a failure of it, which
+// is tried again; then they wait for the worker. No refused request leaves the name of a table behind.
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	release, begun := make(chan error), make(chan struct{})
+	l := newLake(t, func(o *worker.Options) {
+		how := o.Prepare
+		o.Again = time.Millisecond
+		o.Prepare = func(ctx context.Context, tell func(string)) (worker.Command, error) {
+			tell("downloading the third of five files")
+			begun <- struct{}{}
+			select {
+			case err := <-release:
+				if err != nil {
+					return worker.Command{}, err
+				}
+			case <-ctx.Done():
+				return worker.Command{}, ctx.Err()
+			}
+			return how(ctx, tell)
+		}
+	})
+	refused := func(code api.Code, words string) {
+		t.Helper()
+		_, err := l.Do(t.Context(), "CreateTable", &api.CreateTableRequest{Target: api.At("t"), ArrowStream: api.ArrowStream{Data: bytes.NewReader(rows(t))}})
+		if api.CodeOf(err) != code || !strings.Contains(err.Error(), words) {
+			t.Errorf("create: %v, want code %d and %q", err, code, words)
+		}
+		if _, err := l.catalog.TableExists(t.Context(), &api.TableExistsRequest{Target: api.At("t")}); api.CodeOf(err) != api.CodeTableNotFound {
+			t.Errorf("the table: %v, want that there is none", err)
+		}
+	}
+	l.wake(t)
+	<-begun
+	refused(api.CodeServiceUnavailable, "downloading the third of five files")
+	release <- errors.New("the index of packages is away")
+	<-begun // again
 	if !strings.Contains(l.log.String(), "the index of packages is away") {
 		t.Error("the log does not tell what failed")
+	}
+	release <- nil
+	eventually(t, "a table", func() bool {
+		_, err := l.Do(t.Context(), "CreateTable", &api.CreateTableRequest{Target: api.At("t"), ArrowStream: api.ArrowStream{Data: bytes.NewReader(rows(t))}})
+		if err != nil && api.CodeOf(err) != api.CodeServiceUnavailable {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
+// TestPrepareFails: after a failure requests are told what it was, and with which code, until the next attempt.
+func TestPrepareFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		fails error
+		code  api.Code
+	}{
+		{errors.New("the index of packages is away"), api.CodeServiceUnavailable},
+		{api.Errorf(api.CodeUnsupported, "this is Python 2.7"), api.CodeUnsupported},
+	} {
+		t.Run(c.fails.Error(), func(t *testing.T) {
+			t.Parallel()
+			l := newLake(t, func(o *worker.Options) {
+				o.Again = time.Hour
+				o.Prepare = func(context.Context, func(string)) (worker.Command, error) { return worker.Command{}, c.fails }
+			})
+			_, err := l.Do(t.Context(), "CreateTable", &api.CreateTableRequest{Target: api.At("t"), ArrowStream: api.ArrowStream{Data: bytes.NewReader(rows(t))}})
+			if api.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.fails.Error()) || !strings.Contains(err.Error(), "again") {
+				t.Errorf("create: %v, want code %d and %q", err, c.code, c.fails)
+			}
+		})
 	}
 }
 
