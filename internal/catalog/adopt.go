@@ -140,7 +140,7 @@ func (c *Catalog) manifestsAbove(ctx context.Context, cp chainPlace, above lance
 func (c *Catalog) inspect(ctx context.Context, cp chainPlace, infos []objstore.Info, settle func(key string, data []byte) error) ([]found, error) {
 	finds := make([]*found, len(infos))
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.atOnce(cp.place.root.Distant))
+	g.SetLimit(c.atOnce(cp.place))
 	for i, info := range infos {
 		g.Go(func() error {
 			f, err := c.inspectOne(gctx, cp, info, settle)
@@ -177,7 +177,7 @@ func (c *Catalog) inspectOne(ctx context.Context, cp chainPlace, info objstore.I
 		if err != nil {
 			detail = info.Key + ": " + err.Error()
 		}
-		c.opts.Notify(ctx, Event{Kind: EventSkipped, Table: show(cp.path), Version: v, Detail: detail})
+		c.notify(ctx, Event{Kind: EventSkipped, Table: show(cp.path), Version: v, Detail: detail})
 		return nil, nil
 	}
 	err = settle(info.Key, data)
@@ -252,7 +252,7 @@ func (c *Catalog) enter(ctx context.Context, cp chainPlace, finds []found) (int,
 	}
 	if added > 0 {
 		c.counters.Adoptions.Add(int64(added))
-		c.opts.Notify(ctx, Event{Kind: EventAdopted, Table: show(cp.path), Version: finds[len(finds)-1].version.Number, Detail: cp.chain.Branch.String()})
+		c.notify(ctx, Event{Kind: EventAdopted, Table: show(cp.path), Version: finds[len(finds)-1].version.Number, Detail: cp.chain.Branch.String()})
 	}
 	return added, nil
 }

@@ -25,14 +25,14 @@ const detachedMax = 256
 
 // detachedBelow finds the detached versions that a detached manifest was made upon, down to one that is in the chain. Where one of them
 // is gone from storage the list ends, and attaching says what is missing.
-func (p place) detachedBelow(ctx context.Context, b lance.Branch, m lance.Manifest, after map[lance.VersionNumber]lance.VersionNumber, limit int64) ([]lance.VersionNumber, error) {
+func detachedBelow(ctx context.Context, p place, b lance.Branch, m lance.Manifest, after map[lance.VersionNumber]lance.VersionNumber, limit int64) ([]lance.VersionNumber, error) {
 	var between []lance.VersionNumber
 	for m.ReadVersionKnown && m.ReadVersion.Detached() && len(between) < detachedMax {
 		base := m.ReadVersion
 		if _, numbered := after[base]; numbered {
 			break
 		}
-		data, err := p.readDetached(ctx, b, base, limit)
+		data, err := readDetached(ctx, p, b, base, limit)
 		if err != nil || data == nil {
 			return between, err
 		}
@@ -45,7 +45,7 @@ func (p place) detachedBelow(ctx context.Context, b lance.Branch, m lance.Manife
 }
 
 // readDetached reads the manifest of a detached version, nil if there is none.
-func (p place) readDetached(ctx context.Context, b lance.Branch, v lance.VersionNumber, limit int64) ([]byte, error) {
+func readDetached(ctx context.Context, p place, b lance.Branch, v lance.VersionNumber, limit int64) ([]byte, error) {
 	key := p.final(b, v, lance.SchemeV2)
 	data, _, err := p.objects.Get(ctx, key, limit)
 	if errors.Is(err, objstore.ErrNotFound) {
@@ -59,13 +59,13 @@ func (p place) readDetached(ctx context.Context, b lance.Branch, v lance.Version
 
 // attach makes the bytes to publish, the same at every call. The error is an *api.Error where storage failed, and else says
 // why the manifest cannot become the version.
-func (p place) attach(ctx context.Context, a attachment) ([]byte, error) {
+func attach(ctx context.Context, p place, a attachment) ([]byte, error) {
 	if len(a.between) == 0 {
 		return lance.AttachAfter(a.data, a.version, a.after)
 	}
 	manifests := make([][]byte, 0, len(a.between))
 	for _, v := range a.between {
-		data, err := p.readDetached(ctx, a.branch, v, a.limit)
+		data, err := readDetached(ctx, p, a.branch, v, a.limit)
 		if err != nil {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ func (c *Catalog) BatchCreateTableVersions(ctx context.Context, req *api.BatchCr
 	for i, e := range req.Entries {
 		s, err := createStep(e.ID, e.StagedVersion)
 		if err != nil {
-			return nil, where.wrapAny(&work{step: s, index: i}, err)
+			return nil, where.wrapStep(i, s, err)
 		}
 		steps[i] = s
 	}
@@ -56,7 +56,7 @@ func (c *Catalog) BatchCommitTables(ctx context.Context, req *api.BatchCommitTab
 			if s.id == nil {
 				return nil, indexed(where, i, err)
 			}
-			return nil, where.wrapAny(&work{step: s, index: i}, err)
+			return nil, where.wrapStep(i, s, err)
 		}
 		steps[i] = s
 	}
@@ -154,7 +154,7 @@ func checkTwice(steps []step, where naming) error {
 		case lance.EntryCreateVersion:
 			key := fmt.Sprintf("%s\x1e%s\x1e%d", pathKey(s.id), s.branch, s.version)
 			if before, twice := seen[key]; twice {
-				return where.wrap(&work{step: s, index: i}, api.Errorf(api.CodeInvalidInput, "%s[%d] creates the same version: each may stand once in a batch", where.field, before))
+				return where.wrapStep(i, s, api.Errorf(api.CodeInvalidInput, "%s[%d] creates the same version: each may stand once in a batch", where.field, before))
 			}
 			seen[key] = i
 		}

@@ -29,7 +29,7 @@ func (c *Catalog) ListTableBranches(ctx context.Context, req *api.ListTableBranc
 	if err != nil {
 		return nil, err
 	}
-	refs, err := c.listBranches(ctx, p)
+	refs, err := p.branches(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func (c *Catalog) ListTableBranches(ctx context.Context, req *api.ListTableBranc
 	return resp, err
 }
 
-// listBranches reads all references of branches, sorted by name.
-func (c *Catalog) listBranches(ctx context.Context, p place) ([]lance.BranchRef, error) {
+// branches reads all references of branches, sorted by name.
+func (p place) branches(ctx context.Context) ([]lance.BranchRef, error) {
 	prefix := lance.BranchesPrefix(p.dir)
 	var refs []lance.BranchRef
 	for info, err := range p.objects.List(ctx, prefix, "") {
@@ -62,7 +62,7 @@ func (c *Catalog) listBranches(ctx context.Context, p place) ([]lance.BranchRef,
 		if !ok {
 			continue
 		}
-		ref, err := c.readBranch(ctx, p, name)
+		ref, err := p.readBranch(ctx, name)
 		if errors.Is(err, objstore.ErrNotFound) {
 			continue
 		}
@@ -79,7 +79,7 @@ func (c *Catalog) listBranches(ctx context.Context, p place) ([]lance.BranchRef,
 }
 
 // readBranch reads the reference of a branch; the error is objstore's, or says that the file is damaged.
-func (c *Catalog) readBranch(ctx context.Context, p place, b lance.Branch) (lance.BranchRef, error) {
+func (p place) readBranch(ctx context.Context, b lance.Branch) (lance.BranchRef, error) {
 	data, _, err := p.objects.Get(ctx, lance.BranchKey(p.dir, b), refMax)
 	if err != nil {
 		return lance.BranchRef{}, err

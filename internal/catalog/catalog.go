@@ -226,6 +226,12 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
+// notify tells of an event.
+func (c *Catalog) notify(ctx context.Context, e Event) { c.opts.Notify(ctx, e) }
+
+// wakeJobs tells the runner of jobs that some may have been added.
+func (c *Catalog) wakeJobs() { c.opts.Wake() }
+
 // wake tells the runner of jobs that some were added.
 func (c *Catalog) wake(queued bool) {
 	if queued {

@@ -78,7 +78,8 @@ func (c *Catalog) Check(ctx context.Context, opts CheckOptions) (CheckSummary, e
 	}
 	k.unjudged()
 	if !opts.Beside {
-		if err := k.loadKept(ctx); err != nil {
+		var err error
+		if k.kept, err = c.keptUnsynced(ctx); err != nil {
 			return k.sum, err
 		}
 	}
@@ -110,8 +111,11 @@ func (c *Catalog) Check(ctx context.Context, opts CheckOptions) (CheckSummary, e
 	}
 }
 
-// checkPage is how many rows a check reads at a time.
-const checkPage = 1000
+// checkPage is how many rows a check reads at a time, and checkMax up to how many pending transactions, and jobs of a kind, it looks at.
+const (
+	checkPage = 1000
+	checkMax  = 10_000
+)
 
 // checker is one run of Check.
 type checker struct {
@@ -165,7 +169,7 @@ func (k *checker) pending(ctx context.Context) error {
 	}
 	var ids []lance.TransactionID
 	err := k.c.view(ctx, func(r store.Reader) (err error) {
-		ids, err = r.PendingTransactions(before, backlogMax)
+		ids, err = r.PendingTransactions(before, checkMax)
 		return err
 	})
 	if err != nil {
@@ -185,7 +189,7 @@ func (k *checker) jobs(ctx context.Context) error {
 	for _, kind := range JobKinds() {
 		var jobs []store.Job
 		err := k.c.view(ctx, func(r store.Reader) (err error) {
-			jobs, err = r.Jobs(kind, 0, backlogMax)
+			jobs, err = r.Jobs(kind, 0, checkMax)
 			return err
 		})
 		if err != nil {
@@ -249,7 +253,7 @@ func (k *checker) table(ctx context.Context, t lance.Table) error {
 	if err != nil {
 		return err
 	}
-	refs, err := k.c.listBranches(ctx, p)
+	refs, err := p.branches(ctx)
 	if err := k.tolerant(ctx, t, err); err != nil {
 		return err
 	}
@@ -341,7 +345,7 @@ func (k *checker) deletedBranch(ctx context.Context, cp chainPlace) (bool, error
 	if cp.chain.Branch == lance.Main {
 		return false, nil
 	}
-	_, err := k.c.readBranch(ctx, cp.place, cp.chain.Branch)
+	_, err := cp.place.readBranch(ctx, cp.chain.Branch)
 	if err == nil || !errors.Is(err, objstore.ErrNotFound) {
 		return false, nil // a damaged file is reported by reading it; here it means that the branch is there
 	}
@@ -424,7 +428,7 @@ func (k *checker) row(ctx context.Context, cp chainPlace, row, head lance.Versio
 		return k.found(ctx, k.finding(FindingMissing, cp, row.Number, "the manifest "+key+" of the latest version is gone, and so is its staged copy", ""), nil)
 	}
 	f := k.finding(FindingMissing, cp, row.Number, "the manifest "+key+" of the latest version is gone", "publish it again from "+staged.Key)
-	return k.found(ctx, f, func(ctx context.Context) error { return k.c.republish(ctx, cp, row) })
+	return k.found(ctx, f, func(ctx context.Context) error { return k.c.republish(ctx, cp.place, row) })
 }
 
 // foreign looks at manifests that no committed or pending row knows. Those of pruned and deleted versions wait for their removal.

@@ -16,7 +16,7 @@ const FindingReference FindingKind = "reference"
 // references sees that every tag and every branch names a version that is there, and counts the versions that they keep from being deleted.
 // A reference is its owner's to remove or to move, so nothing is mended.
 func (k *checker) references(ctx context.Context, t lance.Table, p place, branches []lance.BranchRef) error {
-	names, err := tagNames(ctx, p, "")
+	names, err := p.tagNames(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (k *checker) references(ctx context.Context, t lance.Table, p place, branch
 	for _, b := range branches {
 		k.sum.Branches++
 		again := func() (lance.Slot, error) {
-			ref, err := k.c.readBranch(ctx, p, b.Name)
+			ref, err := p.readBranch(ctx, b.Name)
 			return slotIn(t, ref.ParentBranch, ref.ParentVersion), err
 		}
 		r := reference{what: "branch " + b.Name.String(), slot: slotIn(t, b.ParentBranch, b.ParentVersion), again: again}

@@ -73,9 +73,8 @@ type commitRequest struct {
 	steps   []step
 	context map[string]string // the caller's
 	where   naming
-	// render makes the response from the outcome; it is called in the transaction that makes the outcome visible, for a caller who may
-	// ask again (Keyed).
-	render func(*outcome) (any, error)
+	// keep notes the outcome, in the transaction that makes it visible; nil does nothing.
+	keep func(store.Tx, *outcome) error
 }
 
 // result is what one step came to.
@@ -94,11 +93,8 @@ const commitRounds = 50
 // look → prepare → reserve → publish → resolve → answer.
 func (c *Catalog) commit(ctx context.Context, req commitRequest) (*outcome, error) {
 	where := req.where
-	if err := checkMap("context", req.context); err != nil {
-		return nil, err
-	}
 	adopted := map[lance.Chain]bool{}
-	kept := &keeper{room: c.room}
+	kept := c.keeper()
 	defer kept.free()
 	var works []*work
 	for range commitRounds {
@@ -124,7 +120,7 @@ func (c *Catalog) commit(ctx context.Context, req commitRequest) (*outcome, erro
 		}
 		switch {
 		case v.outcome != nil:
-			c.wake(true) // a batch that was applied at once may have queued jobs
+			c.wakeJobs() // a batch that was applied at once may have queued jobs
 			return v.outcome, nil
 		case len(v.pending) > 0:
 			if err = c.helpAll(ctx, v.pending); err != nil && v.same {
@@ -198,14 +194,14 @@ func (c *Catalog) newTransaction(ctx context.Context, works []*work, given map[s
 // carryOut publishes and resolves a reserved transaction on a context of its own: neither a client that hangs up nor the start
 // of a shutdown stops it half-way (C11).
 func (c *Catalog) carryOut(ctx context.Context, t *lance.Transaction, works []*work, req commitRequest) (*outcome, error) {
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.CommitTimeout)
+	detached, cancel := c.detach(ctx)
 	defer cancel()
 	data := make([][]byte, len(works))
 	for i, w := range works {
 		data[i] = w.data
 	}
 	f, err := c.finish(detached, t, driven{data: data, kept: func(tx store.Tx, f *finished) error {
-		return keepOutcome(ctx, tx, req, outcomeOf(t, works, f))
+		return req.noted(tx, outcomeOf(t, works, f))
 	}})
 	if err != nil {
 		return nil, unknownOutcome(t.ID, err)
@@ -231,16 +227,12 @@ func outcomeOf(t *lance.Transaction, works []*work, f *finished) *outcome {
 	return o
 }
 
-// keepOutcome keeps the response of a keyed commit in the transaction that makes its outcome visible.
-func keepOutcome(ctx context.Context, tx store.Tx, req commitRequest, o *outcome) error {
-	if req.render == nil || ctx.Value(keyedContext{}) == nil {
+// noted notes the outcome of a commit in the transaction that makes it visible.
+func (req commitRequest) noted(tx store.Tx, o *outcome) error {
+	if req.keep == nil {
 		return nil
 	}
-	response, err := req.render(o)
-	if err != nil {
-		return err
-	}
-	return keep(ctx, tx, response)
+	return req.keep(tx, o)
 }
 
 // dropStaged lets go of a staged manifest some time after its bytes were published. A detached version that was attached can still
@@ -249,11 +241,7 @@ func (c *Catalog) dropStaged(w *work) {
 	if w.attach {
 		return
 	}
-	cleaner := c.staged
-	if w.place.root.Unjudged != "" {
-		cleaner = c.stagedLong
-	}
-	cleaner.later(w.place.objects, w.place.staged(w.branch, w.staged))
+	c.removeLater(w.place, w.place.staged(w.branch, w.staged))
 }
 
 // lost is the error of a commit that was aborted after it was reserved. Where a bypassing writer won, its version is adopted

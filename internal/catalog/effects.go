@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/lance"
@@ -30,6 +31,21 @@ type effects struct {
 // finished is the end that the effects bring about.
 func (e *effects) finished() *finished {
 	return &finished{state: lance.TransactionCommitted, entries: e.entries, versions: e.versions}
+}
+
+// applyAtOnce performs a transaction that makes no version, and so has nothing to publish, in the one database transaction tx, and puts it on
+// record as committed. Where an entry cannot be carried out its refusal is set, and tx must be rolled back.
+func applyAtOnce(tx store.Tx, t *lance.Transaction) (*finished, error) {
+	e := effects{tx: tx, t: t, entries: slices.Clone(t.Entries)}
+	if err := e.run(nil); err != nil {
+		return nil, err
+	}
+	if e.refusal != nil {
+		return &finished{state: lance.TransactionAborted, entries: e.entries, index: e.index, refusal: e.refusal}, nil
+	}
+	done := *t
+	done.State, done.ResolvedAt, done.Entries = lance.TransactionCommitted, tx.Now(), e.entries
+	return e.finished(), tx.InsertTransaction(done)
 }
 
 // run performs all entries; done says what was published, by entry (nil if the transaction makes no version). Versions after the last other

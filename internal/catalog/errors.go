@@ -54,6 +54,11 @@ func (n naming) wrapAny(w *work, err error) error {
 	return nil
 }
 
+// wrapStep puts the name of a step, the one with the given index, before an error's message.
+func (n naming) wrapStep(i int, s step, err error) error {
+	return n.wrapAny(&work{step: s, index: i}, err)
+}
+
 // show joins an id for a person to read.
 func show(id []string) string { return lance.JoinID(id, lance.DefaultDelimiter) }
 

@@ -65,7 +65,7 @@ func (c *Catalog) missing(ctx context.Context, cp chainPlace, versions []lance.V
 	}
 	missing := make([]bool, len(versions))
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.atOnce(cp.place.root.Distant))
+	g.SetLimit(c.atOnce(cp.place))
 	for _, i := range doubtful {
 		g.Go(func() error {
 			there, err := c.stillThere(gctx, cp, versions[i])
@@ -179,7 +179,7 @@ func (c *Catalog) prune(ctx context.Context, cp chainPlace, gone []lance.Version
 	})
 	if err == nil {
 		c.counters.Pruned.Add(int64(len(gone)))
-		c.opts.Notify(ctx, Event{Kind: EventPruned, Table: show(cp.path), Version: gone[len(gone)-1], Detail: cp.chain.Branch.String()})
+		c.notify(ctx, Event{Kind: EventPruned, Table: show(cp.path), Version: gone[len(gone)-1], Detail: cp.chain.Branch.String()})
 	}
 	return err
 }

@@ -10,6 +10,12 @@ import (
 	"github.com/lancerest/lancerest/internal/store"
 )
 
+// detach returns a context for what is left of a commit once reserving has begun: neither a client that hangs up nor the start of a shutdown
+// ends it, but its own deadline (C11).
+func (c *Catalog) detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), c.opts.CommitTimeout)
+}
+
 // begin enters a transaction as being finished in this process, after waiting for anybody who is at it already, and returns the
 // function that ends it. It fails when ctx ends first, or when the catalog is closed: the transaction is then left to the next server.
 func (c *Catalog) begin(ctx context.Context, id lance.TransactionID) (func(), error) {
@@ -85,7 +91,7 @@ func (c *Catalog) help(ctx context.Context, id lance.TransactionID) error {
 	if err != nil {
 		return err
 	}
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.CommitTimeout)
+	detached, cancel := c.detach(ctx)
 	defer cancel()
 	f, err := c.finishOf(detached, &t)
 	if err != nil {

@@ -59,17 +59,17 @@ func (c *Catalog) mend(ctx context.Context, cp chainPlace, slot lance.Slot) erro
 	if err != nil || there {
 		return err
 	}
-	if err := c.republish(ctx, cp, row); err != nil {
+	if err := c.republish(ctx, cp.place, row); err != nil {
 		return fmt.Errorf("publish version %d of table %q again, whose manifest is gone: %w", row.Number, show(cp.path), err)
 	}
-	c.opts.Notify(ctx, Event{Kind: EventRestored, Table: show(cp.path), Version: row.Number, Detail: "its manifest was lost to a late request, and is written again"})
+	c.notify(ctx, Event{Kind: EventRestored, Table: show(cp.path), Version: row.Number, Detail: "its manifest was lost to a late request, and is written again"})
 	return nil
 }
 
 // republish puts a committed version's manifest back from its staged copy.
-func (c *Catalog) republish(ctx context.Context, cp chainPlace, row lance.Version) error {
-	e := lance.Entry{Branch: cp.chain.Branch, Version: row.Number, Staged: row.Staged, Digest: hexDigest(row.Digest), Size: row.Size}
-	staged, err := c.readStaged(ctx, cp.place, e)
+func (c *Catalog) republish(ctx context.Context, p place, row lance.Version) error {
+	e := lance.Entry{Branch: row.Chain.Branch, Version: row.Number, Staged: row.Staged, Digest: hexDigest(row.Digest), Size: row.Size}
+	staged, err := c.readStaged(ctx, p, e)
 	if errors.Is(err, errStagedGone) {
 		return fmt.Errorf("the staged manifest %s is gone, or is not what was committed", row.Staged)
 	}
@@ -77,7 +77,7 @@ func (c *Catalog) republish(ctx context.Context, cp chainPlace, row lance.Versio
 		return err
 	}
 	defer staged.free()
-	_, err = cp.place.objects.PutIfAbsent(ctx, cp.place.final(cp.chain.Branch, row.Number, row.Scheme), staged.data)
+	_, err = p.objects.PutIfAbsent(ctx, p.final(row.Chain.Branch, row.Number, row.Scheme), staged.data)
 	return ignoreExists(err)
 }
 

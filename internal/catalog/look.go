@@ -35,7 +35,7 @@ func (c *Catalog) look(ctx context.Context, steps []step, before []*work, where 
 	}
 	for _, w := range works {
 		if w.live {
-			c.inUse.note(w.table.ID)
+			c.noteUse(w.table.ID)
 		}
 	}
 	if before != nil {

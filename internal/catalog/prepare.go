@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -35,7 +34,11 @@ func (c *Catalog) prepare(ctx context.Context, works []*work, where naming) erro
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.atOnce(slices.ContainsFunc(works, func(w *work) bool { return w.place.root.Distant })))
+	places := make([]place, len(works))
+	for i, w := range works {
+		places[i] = w.place
+	}
+	g.SetLimit(c.atOnce(places...))
 	for _, w := range creating(works) {
 		w.branched = branches[w.slot.Chain]
 		g.Go(func() error {
@@ -174,10 +177,10 @@ func (w *work) publishable(ctx context.Context, data []byte, limit int64) ([]byt
 		w.summary = m.Summary()
 		return data, nil, nil
 	}
-	if w.between, err = w.place.detachedBelow(ctx, w.branch, m, w.after, limit); err != nil {
+	if w.between, err = detachedBelow(ctx, w.place, w.branch, m, w.after, limit); err != nil {
 		return nil, nil, err
 	}
-	attached, err := w.place.attach(ctx, attachment{data: data, branch: w.branch, version: w.version, after: w.after, between: w.between, limit: limit})
+	attached, err := attach(ctx, w.place, attachment{data: data, branch: w.branch, version: w.version, after: w.after, between: w.between, limit: limit})
 	var outage *api.Error
 	switch {
 	case errors.Is(err, lance.ErrStaleManifest):
@@ -226,7 +229,7 @@ func (c *Catalog) branchStates(ctx context.Context, works []*work) (map[lance.Ch
 }
 
 func (c *Catalog) branchState(ctx context.Context, cp chainPlace) (branchState, error) {
-	ref, err := c.readBranch(ctx, cp.place, cp.chain.Branch)
+	ref, err := cp.place.readBranch(ctx, cp.chain.Branch)
 	if err == nil {
 		return branchState{registered: true, parent: ref.ParentVersion}, nil
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -49,10 +48,7 @@ const publishAttempts = 8
 func (c *Catalog) publish(ctx context.Context, t *lance.Transaction, data [][]byte) ([]published, error) {
 	done := make([]published, len(t.Entries))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.atOnce(slices.ContainsFunc(t.Entries, func(e lance.Entry) bool {
-		p, err := c.place(e.Location)
-		return err == nil && p.root.Distant
-	})))
+	g.SetLimit(c.atOnce(c.placesOf(t)...))
 	for i, e := range t.Entries {
 		if e.Kind != lance.EntryCreateVersion {
 			continue
@@ -71,6 +67,17 @@ func (c *Catalog) publish(ctx context.Context, t *lance.Transaction, data [][]by
 		})
 	}
 	return done, g.Wait()
+}
+
+// placesOf returns the places of a transaction's entries, as far as they are in roots that are allowed.
+func (c *Catalog) placesOf(t *lance.Transaction) []place {
+	var places []place
+	for _, e := range t.Entries {
+		if p, err := c.place(e.Location); err == nil {
+			places = append(places, p)
+		}
+	}
+	return places
 }
 
 func (c *Catalog) publishOne(ctx context.Context, e lance.Entry, data []byte) (published, error) {
@@ -180,7 +187,7 @@ func (c *Catalog) readStaged(ctx context.Context, p place, e lance.Entry) (held,
 		return held{}, err
 	}
 	if number, _, final := lance.ParseManifestName(e.Staged); final && number != e.Version {
-		staged.data, err = p.attach(ctx, attachment{data: staged.data, branch: e.Branch, version: e.Version, after: e.After, between: e.Between, limit: c.opts.MaxManifest})
+		staged.data, err = attach(ctx, p, attachment{data: staged.data, branch: e.Branch, version: e.Version, after: e.After, between: e.Between, limit: c.opts.MaxManifest})
 	}
 	if err == nil && hexDigest(sha256.Sum256(staged.data)) == e.Digest {
 		return staged, nil

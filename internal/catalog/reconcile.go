@@ -38,6 +38,9 @@ func (u *inUse) note(id lance.ObjectID) {
 	}
 }
 
+// noteUse notes that somebody asked about a table: the next pass sees to it.
+func (c *Catalog) noteUse(id lance.ObjectID) { c.inUse.note(id) }
+
 // take returns the tables and forgets them.
 func (u *inUse) take() map[lance.ObjectID]struct{} {
 	u.mu.Lock()

@@ -50,7 +50,7 @@ func (c *Catalog) reserve(ctx context.Context, t *lance.Transaction, works []*wo
 		if err := j.insert(t); err != nil || v.outcome == nil {
 			return err
 		}
-		return keepOutcome(ctx, tx, req, v.outcome)
+		return req.noted(tx, v.outcome)
 	})
 	if errors.Is(err, errRolledBack) {
 		err = nil
@@ -393,22 +393,17 @@ func (j *judge) insert(t *lance.Transaction) error {
 
 // apply performs a batch that makes no version, in this one transaction.
 func (j *judge) apply(t *lance.Transaction) error {
-	e := effects{tx: j.tx, t: t, entries: slices.Clone(t.Entries)}
-	if err := e.run(nil); err != nil {
+	f, err := applyAtOnce(j.tx, t)
+	if err != nil {
 		return err
 	}
-	if e.refusal != nil {
-		j.v.refusal = j.where.wrap(j.works[e.index], e.refusal)
+	if f.refusal != nil {
+		j.v.refusal = j.where.wrap(j.works[f.index], f.refusal)
 		return errRolledBack
-	}
-	done := *t
-	done.State, done.ResolvedAt, done.Entries = lance.TransactionCommitted, j.tx.Now(), e.entries
-	if err := j.tx.InsertTransaction(done); err != nil {
-		return err
 	}
 	o := &outcome{transaction: t.ID}
 	for i, w := range j.works {
-		o.results = append(o.results, result{table: w.table, count: e.entries[i].Count})
+		o.results = append(o.results, result{table: w.table, count: f.entries[i].Count})
 	}
 	j.v.outcome = o
 	return nil

@@ -107,7 +107,9 @@ func (c *Catalog) resolve(ctx context.Context, t *lance.Transaction, done []publ
 	case err != nil:
 		return nil, nil, fmt.Errorf("resolve transaction %s: %w", t.ID, err)
 	}
-	c.wake(e.queued)
+	if e.queued {
+		c.opts.Wake()
+	}
 	if e.unsynced {
 		c.syncer.later()
 	}

@@ -67,6 +67,9 @@ type keeper struct {
 	n    atomic.Int64
 }
 
+// keeper returns one that keeps nothing yet.
+func (c *Catalog) keeper() *keeper { return &keeper{room: c.room} }
+
 // keep reports whether there is room for so many bytes more, and takes it.
 func (k *keeper) keep(n int64) bool {
 	if !k.room.kept.TryAcquire(n) {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -69,9 +70,9 @@ func (r Root) prove(ctx context.Context) error {
 	return nil
 }
 
-// atOnce is how many calls of a storage one request makes at a time.
-func (c *Catalog) atOnce(distant bool) int {
-	if distant {
+// atOnce is how many calls one request makes at a time of the storage that holds the given places.
+func (c *Catalog) atOnce(places ...place) int {
+	if slices.ContainsFunc(places, func(p place) bool { return p.root.Distant }) {
 		return c.opts.ParallelDistant
 	}
 	return c.opts.Parallel

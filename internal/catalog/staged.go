@@ -93,6 +93,15 @@ func (s *stagedCleaner) remove(ctx context.Context, o stagedObject) {
 	_ = o.objects.Delete(ctx, o.key)
 }
 
+// removeLater removes a staged manifest some time after its bytes were published.
+func (c *Catalog) removeLater(p place, key string) {
+	cleaner := c.staged
+	if p.root.Unjudged != "" {
+		cleaner = c.stagedLong
+	}
+	cleaner.later(p.objects, key)
+}
+
 // abandon stops waiting and leaves what is queued where it is.
 func (s *stagedCleaner) abandon() {
 	ctx, cancel := context.WithCancel(context.Background())

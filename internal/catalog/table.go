@@ -193,7 +193,7 @@ func (c *Catalog) table(ctx context.Context, id lance.TableID) (lance.Table, err
 		return err
 	})
 	if err == nil {
-		c.inUse.note(t.ID)
+		c.noteUse(t.ID)
 	}
 	return t, err
 }
@@ -441,7 +441,7 @@ func (c *Catalog) importable(ctx context.Context, t lance.Table) ([]found, error
 	if err != nil {
 		return nil, err
 	}
-	refs, err := c.listBranches(ctx, p)
+	refs, err := p.branches(ctx)
 	if err != nil {
 		return nil, err
 	}

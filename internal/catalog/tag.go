@@ -28,7 +28,7 @@ func (c *Catalog) ListTableTags(ctx context.Context, req *api.ListTableTagsReque
 	if err != nil {
 		return nil, err
 	}
-	names, err := tagNames(ctx, p, cur.Name)
+	names, err := p.tagNames(ctx, cur.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (c *Catalog) ListTableTags(ctx context.Context, req *api.ListTableTagsReque
 }
 
 // tagNames returns the names of a table's tags after the given one, sorted.
-func tagNames(ctx context.Context, p place, after string) ([]string, error) {
+func (p place) tagNames(ctx context.Context, after string) ([]string, error) {
 	prefix := lance.TagsPrefix(p.dir)
 	var names []string
 	for info, err := range p.objects.List(ctx, prefix, "") {
@@ -237,7 +237,7 @@ func (c *Catalog) referred(ctx context.Context, t lance.Table, branch lance.Bran
 		return slices.ContainsFunc(ranges, func(r [2]lance.VersionNumber) bool { return r[0] <= v && v <= r[1] })
 	}
 	var names []string
-	tags, err := tagNames(ctx, p, "")
+	tags, err := p.tagNames(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +253,7 @@ func (c *Catalog) referred(ctx context.Context, t lance.Table, branch lance.Bran
 			names = append(names, "tag "+name)
 		}
 	}
-	refs, err := c.listBranches(ctx, p)
+	refs, err := p.branches(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -49,9 +49,9 @@ func inherited(properties map[string]string, from lance.Namespace) map[string]st
 	if _, own := properties[ManagedProperty]; own || !said {
 		return properties
 	}
-	properties = filled(maps.Clone(properties))
-	properties[ManagedProperty] = word
-	return properties
+	with := map[string]string{ManagedProperty: word}
+	maps.Copy(with, properties)
+	return with
 }
 
 // unmanagedRefusal is the answer to who wants to make or delete versions of an unmanaged table through the catalog.
@@ -139,7 +139,7 @@ func numberOf(info objstore.Info) lance.VersionNumber {
 func (c *Catalog) readStored(ctx context.Context, cp chainPlace, infos []objstore.Info) ([]lance.Version, error) {
 	versions := make([]*lance.Version, len(infos))
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.opts.Parallel)
+	g.SetLimit(c.atOnce())
 	for i, info := range infos {
 		g.Go(func() (err error) {
 			key := memoryKey{memoryOfStored, sha256.Sum256([]byte(fmt.Sprintf("%d\x00%s\x00%s\x00%s\x00%d", cp.chain.Table, cp.place.location, info.Key, info.ETag, info.Size)))}

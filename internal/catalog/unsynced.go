@@ -131,7 +131,7 @@ func (c *Catalog) syncOwn(ctx context.Context) error {
 func (c *Catalog) restorePage(ctx context.Context, page []store.Unsynced, rows []lance.Version) (int, error) {
 	written := make([]bool, len(page))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.opts.Parallel)
+	g.SetLimit(c.atOnce())
 	for i, m := range page {
 		if rows[i].Number == 0 || rows[i].State != lance.VersionCommitted {
 			continue // it was deleted meanwhile
@@ -271,20 +271,20 @@ func (c *Catalog) syncRoots(ctx context.Context) error {
 	return nil
 }
 
-// loadKept notes of which versions the state keeps the manifests.
-func (k *checker) loadKept(ctx context.Context) error {
-	k.kept = map[lance.Slot]bool{}
+// keptUnsynced tells of which versions the state keeps the manifests.
+func (c *Catalog) keptUnsynced(ctx context.Context) (map[lance.Slot]bool, error) {
+	kept := map[lance.Slot]bool{}
 	for after := lance.ObjectID(0); ; {
 		var page []store.Unsynced
-		err := k.c.view(ctx, func(r store.Reader) (err error) {
+		err := c.view(ctx, func(r store.Reader) (err error) {
 			page, err = r.Unsynced(after, unsyncedPage)
 			return err
 		})
 		if err != nil || len(page) == 0 {
-			return err
+			return kept, err
 		}
 		for _, m := range page {
-			k.kept[m.Slot] = true
+			kept[m.Slot] = true
 		}
 		after = page[len(page)-1].ID
 	}

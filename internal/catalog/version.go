@@ -30,7 +30,18 @@ func (c *Catalog) CreateTableVersion(ctx context.Context, req *api.CreateTableVe
 
 // committed commits and makes the response from the outcome, the same whether it is kept for a caller who may ask again or not.
 func committed[Response any](ctx context.Context, c *Catalog, req commitRequest, render func(*outcome) (*Response, error)) (*Response, error) {
-	req.render = func(o *outcome) (any, error) { return render(o) }
+	if err := checkMap("context", req.context); err != nil {
+		return nil, err
+	}
+	if _, keyed := ctx.Value(keyedContext{}).(*Keyed); keyed {
+		req.keep = func(tx store.Tx, o *outcome) error {
+			response, err := render(o)
+			if err != nil {
+				return err
+			}
+			return keep(ctx, tx, response)
+		}
+	}
 	o, err := c.commit(ctx, req)
 	if err != nil {
 		return nil, err
@@ -247,11 +258,11 @@ func (c *Catalog) ListTableVersions(ctx context.Context, req *api.ListTableVersi
 	return resp, err
 }
 
-// versionChunk is how many versions a list reads at a time, and pageBytes how much metadata ends a page before its limit.
-const (
-	versionChunk = 500
-	pageBytes    = 4 << 20
-)
+// pageBytes is how much metadata ends a page before its limit.
+const pageBytes = 4 << 20
+
+// versionChunk is how many versions a list reads at a time.
+const versionChunk = 500
 
 // versionPage reads one page of a chain's committed versions, after finishing what is pending on it and marking those whose
 // manifests are gone (C7, C9). It reports whether there are more, from a row that it does not look at in storage: asking for the latest
@@ -345,7 +356,7 @@ func (c *Catalog) emptyChain(ctx context.Context, t lance.Table, cp chainPlace) 
 	if cp.chain.Branch == lance.Main {
 		return cp.place.proven(ctx, nil)
 	}
-	_, err := c.readBranch(ctx, cp.place, cp.chain.Branch)
+	_, err := cp.place.readBranch(ctx, cp.chain.Branch)
 	if errors.Is(err, objstore.ErrNotFound) {
 		return cp.place.proven(ctx, missingBranch(t, cp.chain.Branch))
 	}
@@ -402,7 +413,7 @@ func (c *Catalog) tableAndPage(ctx context.Context, id lance.TableID, branch lan
 		return err
 	})
 	if err == nil {
-		c.inUse.note(t.ID)
+		c.noteUse(t.ID)
 	}
 	return t, p, err
 }
