@@ -30,7 +30,7 @@ func layers() map[string]layer {
 	)
 	return map[string]layer{
 		// The edges.
-		"cmd/lancerest":      {own: []string{"internal/app", "internal/catalog", "internal/config", "internal/importer"}, outside: []string{"github.com/alecthomas/kong"}},
+		"cmd/lancerest":      {own: []string{"internal/app", "internal/catalog", "internal/check", "internal/config", "internal/importer"}, outside: []string{"github.com/alecthomas/kong"}},
 		"internal/app":       {own: []string{"api", "client", "internal", "workers/lance"}},
 		"internal/config":    {own: []string{"internal/access", "internal/lance"}, outside: []string{"github.com/pelletier/go-toml/v2"}},
 		"internal/httpapi":   {own: []string{"api", "internal/auth", "internal/catalog", "internal/engine", "internal/lance", "internal/openapi", "internal/store", "internal/telemetry"}, outside: []string{uuid, metrics}},
@@ -39,8 +39,15 @@ func layers() map[string]layer {
 		"internal/telemetry": {outside: []string{metrics, traces}},
 		"client":             {own: []string{"api"}},
 		// The rules.
-		"internal/catalog": {own: []string{"api", "internal/access", "internal/auth", "internal/engine", "internal/lance", "internal/objstore", "internal/store"}, outside: []string{uuid, syncing}},
-		"internal/jobs":    {own: []string{"internal/store"}, outside: []string{syncing}},
+		"internal/catalog":       {own: []string{"api", "internal/access", "internal/auth", "internal/check", "internal/commit", "internal/engine", "internal/lance", "internal/memory", "internal/objstore", "internal/place", "internal/state", "internal/store"}, outside: []string{uuid, syncing}},
+		"internal/check":         {own: []string{"api", "internal/commit/chain", "internal/commit/finish", "internal/lance", "internal/objstore", "internal/place", "internal/state", "internal/store"}},
+		"internal/commit":        {own: []string{"api", "internal/auth", "internal/commit/chain", "internal/commit/finish", "internal/lance", "internal/objstore", "internal/place", "internal/state", "internal/store"}, outside: []string{uuid, syncing}},
+		"internal/commit/chain":  {own: []string{"api", "internal/commit/finish", "internal/lance", "internal/memory", "internal/objstore", "internal/place", "internal/state", "internal/store"}, outside: []string{syncing}},
+		"internal/commit/finish": {own: []string{"api", "internal/lance", "internal/objstore", "internal/place", "internal/state", "internal/store"}, outside: []string{syncing}},
+		"internal/jobs":          {own: []string{"internal/store"}, outside: []string{syncing}},
+		"internal/memory":        {own: []string{"internal/lance"}},
+		"internal/place":         {own: []string{"api", "internal/access", "internal/lance", "internal/objstore", "internal/store"}, outside: []string{syncing}},
+		"internal/state":         {own: []string{"api", "internal/lance", "internal/store"}},
 		// The contracts, and under each its implementations and its suite.
 		"internal/access":                   {own: []string{"internal/lance"}, outside: []string{syncing}},
 		"internal/access/accesstest":        {own: []string{"internal/access", "internal/lance", "internal/objstore"}},

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lancerest/lancerest/internal/app"
-	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/check"
 )
 
 type checkCommand struct {
@@ -22,7 +22,7 @@ type checkCommand struct {
 
 // Run compares the catalog with storage, and exits with 1 if anything stays wrong.
 func (k *checkCommand) Run(ctx context.Context) error {
-	sum, err := app.Check(ctx, app.Config{Data: k.Data, State: k.State, ConfigFile: k.Config, Root: k.Root, Allow: k.Allow, Version: version()}, catalog.CheckOptions{
+	sum, err := app.Check(ctx, app.Config{Data: k.Data, State: k.State, ConfigFile: k.Config, Root: k.Root, Allow: k.Allow, Version: version()}, check.Options{
 		Repair: k.Repair, StagedAge: k.StagedAge, Report: report,
 	})
 	if err != nil {
@@ -38,7 +38,7 @@ func (k *checkCommand) Run(ctx context.Context) error {
 	return nil
 }
 
-func report(f catalog.Finding) {
+func report(f check.Finding) {
 	line := string(f.Kind) + ": "
 	if f.Table != "" {
 		line += fmt.Sprintf("table %q", f.Table)

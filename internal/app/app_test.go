@@ -18,7 +18,7 @@ import (
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/client"
 	"github.com/lancerest/lancerest/internal/app"
-	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/check"
 	"github.com/lancerest/lancerest/internal/store"
 	"github.com/lancerest/lancerest/internal/store/sqlstore"
 )
@@ -359,18 +359,18 @@ func TestCheckBesideAServer(t *testing.T) {
 	for v := range int64(3) {
 		s.commit(t, "t", v+1)
 	}
-	check := func(repair bool) (catalog.CheckSummary, []catalog.Finding) {
+	checked := func(repair bool) (check.Summary, []check.Finding) {
 		t.Helper()
-		var found []catalog.Finding
-		sum, err := app.Check(ctx, app.Config{Data: dir}, catalog.CheckOptions{
-			Repair: repair, StagedAge: time.Hour, Report: func(f catalog.Finding) { found = append(found, f) },
+		var found []check.Finding
+		sum, err := app.Check(ctx, app.Config{Data: dir}, check.Options{
+			Repair: repair, StagedAge: time.Hour, Report: func(f check.Finding) { found = append(found, f) },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return sum, found
 	}
-	if sum, found := check(true); sum != (catalog.CheckSummary{Tables: 1, Versions: 3}) {
+	if sum, found := checked(true); sum != (check.Summary{Tables: 1, Versions: 3}) {
 		t.Fatalf("%+v, %+v; want one table with three versions and nothing found", sum, found)
 	}
 	first, err := s.DescribeTableVersion(ctx, &api.DescribeTableVersionRequest{Target: api.At("t"), Version: new(int64(1))})
@@ -381,14 +381,14 @@ func TestCheckBesideAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if sum, found := check(false); sum.Wrong != 1 || found[0].Kind != catalog.FindingMissing {
+		if sum, found := checked(false); sum.Wrong != 1 || found[0].Kind != check.Missing {
 			t.Errorf("%+v, %+v; want one version missing", sum, found)
 		}
 	}
-	if sum, found := check(true); sum.Mended != 1 || sum.Wrong != 0 {
+	if sum, found := checked(true); sum.Mended != 1 || sum.Wrong != 0 {
 		t.Errorf("%+v, %+v; want it mended", sum, found)
 	}
-	if sum, found := check(false); sum.Wrong != 0 || sum.Versions != 2 {
+	if sum, found := checked(false); sum.Wrong != 0 || sum.Versions != 2 {
 		t.Errorf("%+v, %+v; want nothing found", sum, found)
 	}
 	s.commit(t, "t", 4)
@@ -402,7 +402,7 @@ func TestCheckBesideAServer(t *testing.T) {
 func TestCheckOfNothing(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	if _, err := app.Check(context.Background(), app.Config{Data: dir}, catalog.CheckOptions{}); err == nil || !strings.Contains(err.Error(), dir) {
+	if _, err := app.Check(context.Background(), app.Config{Data: dir}, check.Options{}); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("error %v, want one that names the directory", err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {

@@ -16,6 +16,7 @@ import (
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/app"
 	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/check"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/lance/lancetest"
 	"github.com/lancerest/lancerest/internal/objstore"
@@ -99,7 +100,7 @@ func (b *bucket) commit(t *testing.T, s running, table string, versions ...int64
 func (b *bucket) check(t *testing.T) []string {
 	t.Helper()
 	var lines []string
-	_, err := app.Check(t.Context(), b.config, catalog.CheckOptions{StagedAge: time.Hour, Report: func(f catalog.Finding) {
+	_, err := app.Check(t.Context(), b.config, check.Options{StagedAge: time.Hour, Report: func(f check.Finding) {
 		lines = append(lines, string(f.Kind)+": "+f.What)
 	}})
 	if err != nil {
@@ -242,7 +243,7 @@ func heedlessS3(t *testing.T, b *bucket) {
 	if lines := b.check(t); len(lines) != 1 || !strings.HasPrefix(lines[0], "storage: the storage at "+b.root.String()+" does not know") {
 		t.Errorf("a check finds %q, want a note about the storage", lines)
 	}
-	repair := catalog.CheckOptions{Repair: true, Report: func(catalog.Finding) {}}
+	repair := check.Options{Repair: true, Report: func(check.Finding) {}}
 	if _, err := app.Check(t.Context(), b.config, repair); err == nil || !strings.Contains(err.Error(), "stop the server") {
 		t.Errorf("a repair beside the server: %v, want that it is refused", err)
 	}

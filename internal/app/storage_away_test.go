@@ -14,6 +14,7 @@ import (
 	"github.com/lancerest/lancerest/client"
 	"github.com/lancerest/lancerest/internal/app"
 	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/check"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/lance/lancetest"
 )
@@ -238,7 +239,7 @@ func TestRootThatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("missing root", config, "is the volume mounted")
-	if _, err := app.Check(context.Background(), config, catalog.CheckOptions{Report: func(catalog.Finding) {}}); err == nil {
+	if _, err := app.Check(context.Background(), config, check.Options{Report: func(check.Finding) {}}); err == nil {
 		t.Error("a check of a catalog whose root is missing succeeds")
 	}
 	config.Root = "hdfs://host/tables"

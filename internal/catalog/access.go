@@ -7,6 +7,7 @@ import (
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/access"
+	"github.com/lancerest/lancerest/internal/lance"
 )
 
 // EventKeyless: a table was declared, and keys for its writer could not be had.
@@ -16,14 +17,14 @@ const EventKeyless EventKind = "keyless"
 // it is given keys, if the root gives any; with vend false none. Errors: 17 (the provider does not answer), 18 (it refuses this
 // server), 19 (there can be no keys for this location).
 func (c *Catalog) storageOptions(ctx context.Context, location string, vend *bool) (map[string]string, error) {
-	p, err := c.place(location)
+	p, err := c.places.At(location)
 	if err != nil {
 		return nil, err
 	}
 	if unsaid(vend) {
-		return p.root.Access.WithoutKeys().Values, nil
+		return p.Root.Access.WithoutKeys().Values, nil
 	}
-	given, err := p.root.Access.WithKeys(ctx, p.location)
+	given, err := p.Root.Access.WithKeys(ctx, p.Location)
 	if err != nil {
 		return nil, accessError(location, err)
 	}
@@ -34,11 +35,11 @@ func (c *Catalog) storageOptions(ctx context.Context, location string, vend *boo
 func accessError(location string, err error) error {
 	switch {
 	case errors.Is(err, access.ErrUnavailable):
-		return withCause(api.Errorf(api.CodeServiceUnavailable, "keys for %s cannot be had now: whoever makes them does not answer as it should; try again", location), err)
+		return api.Errorf(api.CodeServiceUnavailable, "keys for %s cannot be had now: whoever makes them does not answer as it should; try again", location).Because(err)
 	case errors.Is(err, access.ErrUnfit):
 		return api.Errorf(api.CodeInvalidTableState, "keys for %s alone cannot be made: %v", location, err)
 	case errors.Is(err, access.ErrRefused):
-		return withCause(api.Errorf(api.CodeInternal, "keys for %s cannot be had: whoever makes them refuses this server; its operator finds the reason in the log", location), err)
+		return api.Errorf(api.CodeInternal, "keys for %s cannot be had: whoever makes them refuses this server; its operator finds the reason in the log", location).Because(err)
 	}
 	return fmt.Errorf("keys for %s: %w", location, err)
 }
@@ -50,7 +51,7 @@ func (c *Catalog) EquipDeclared(ctx context.Context, req *api.DeclareTableReques
 	if resp.Location == nil {
 		return
 	}
-	if p, err := c.place(*resp.Location); err != nil || p.root.Access.Mode() == access.None {
+	if p, err := c.places.At(*resp.Location); err != nil || p.Root.Access.Mode() == access.None {
 		return
 	}
 	vend := req.VendCredentials
@@ -60,7 +61,7 @@ func (c *Catalog) EquipDeclared(ctx context.Context, req *api.DeclareTableReques
 	}
 	options, err := c.storageOptions(ctx, *resp.Location, vend)
 	if err != nil {
-		c.opts.Notify(ctx, Event{Kind: EventKeyless, Table: show(req.ID), Detail: causeOf(err)})
+		c.opts.Notify(ctx, Event{Kind: EventKeyless, Table: lance.ShowID(req.ID), Detail: causeOf(err)})
 		options, err = c.storageOptions(ctx, *resp.Location, ptr(false))
 	}
 	if err == nil {
@@ -80,11 +81,11 @@ func causeOf(err error) string {
 // fitsKeys refuses a location that a caller asks for where there could be no keys for it: better now than when it is written. Keys
 // that are made for this are kept, and given with the answer.
 func (c *Catalog) fitsKeys(ctx context.Context, location string, vend *bool) error {
-	p, err := c.place(location)
-	if err != nil || unsaid(vend) || p.root.Access.Mode() != access.Vend {
+	p, err := c.places.At(location)
+	if err != nil || unsaid(vend) || p.Root.Access.Mode() != access.Vend {
 		return err
 	}
-	if _, err = p.root.Access.WithKeys(ctx, p.location); errors.Is(err, access.ErrUnfit) {
+	if _, err = p.Root.Access.WithKeys(ctx, p.Location); errors.Is(err, access.ErrUnfit) {
 		return api.Errorf(api.CodeInvalidInput, "location %q: keys for it alone cannot be made: %v", location, err)
 	}
 	return nil

@@ -55,7 +55,7 @@ func keep(ctx context.Context, tx store.Tx, response any) error {
 // old: a key is free again only when its row is gone.
 func (c *Catalog) Answer(ctx context.Context, key string) (store.Answer, bool, error) {
 	var a store.Answer
-	err := c.view(ctx, func(r store.Reader) (err error) {
+	err := c.state.View(ctx, func(r store.Reader) (err error) {
 		a, err = r.Answer(key)
 		return err
 	})
@@ -68,7 +68,7 @@ func (c *Catalog) Answer(ctx context.Context, key string) (store.Answer, bool, e
 // KeepAnswer puts an answer on record that was not kept with an effect: that of a failure, or of an operation whose effect is in
 // storage. The error is ErrAnswered where the key has an answer, which stays.
 func (c *Catalog) KeepAnswer(ctx context.Context, a store.Answer) error {
-	err := c.update(ctx, func(tx store.Tx) error {
+	err := c.state.Update(ctx, func(tx store.Tx) error {
 		a.CreatedAt = tx.Now()
 		return tx.InsertAnswer(a)
 	})
@@ -85,7 +85,7 @@ const answersChunk = 1000
 func (c *Catalog) ForgetAnswers(ctx context.Context) error {
 	for {
 		var n int
-		err := c.store.Update(ctx, func(tx store.Tx) (err error) {
+		err := c.state.Store.Update(ctx, func(tx store.Tx) (err error) {
 			n, err = tx.DeleteAnswers(tx.Now().Add(-AnswersKept), answersChunk)
 			return err
 		})

@@ -1,7 +1,6 @@
-// Package catalog holds the rules: what may be done to namespaces, tables, versions, tags and branches, and how one or many
-// versions are committed at once. One method of Catalog per operation, one file per noun; the commit itself, shared by every
-// operation that makes versions, stands in commit.go, reserve.go, publish.go, resolve.go, help.go and adopt.go and follows the numbered rules of
-// docs/commit.md (C1 to C15), which comments cite.
+// Package catalog holds the rules of names: what may be done to namespaces, tables, versions, tags and branches. One method of Catalog per
+// operation, one file per noun. It puts together what an operation needs: the places of tables (package place), what versions they
+// have (commit/chain), and commits (commit and commit/finish), which follow the numbered rules of docs/commit.md (C1 to C15).
 //
 // What does not live here: HTTP, SQL and the ways of any particular storage.
 package catalog
@@ -12,11 +11,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/lancerest/lancerest/internal/check"
+	"github.com/lancerest/lancerest/internal/commit"
+	"github.com/lancerest/lancerest/internal/commit/chain"
+	"github.com/lancerest/lancerest/internal/commit/finish"
 	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/memory"
+	"github.com/lancerest/lancerest/internal/place"
+	"github.com/lancerest/lancerest/internal/state"
 	"github.com/lancerest/lancerest/internal/store"
 )
 
@@ -52,62 +56,52 @@ type Options struct {
 	KeepUnsynced bool
 }
 
-// Event is something that happened to a table without anybody asking for it.
-type Event struct {
-	Kind        EventKind
-	Table       string
-	Version     lance.VersionNumber
-	Transaction lance.TransactionID
-	Detail      string
-}
-
-// EventKind names what happened.
-type EventKind string
-
-// The kinds of events.
-const (
-	EventAdopted EventKind = "adopted" // a version that a writer published behind the catalog's back (C9)
-	EventHelped  EventKind = "helped"  // a transaction that another server, or a crash, had left half done (C7)
-	EventAborted EventKind = "aborted" // a transaction that a bypassing writer beat (C10)
-	EventPruned  EventKind = "pruned"  // a version whose manifest a client's cleanup removed
-	EventZombie  EventKind = "removed" // the content of an aborted transaction, met in a slot and removed (C10)
-	EventSkipped EventKind = "skipped" // an object under a manifest's name that cannot be adopted
-	// A manifest that a power failure took away or damaged, and that is whole again; storage that failed to make manifests durable.
-	EventRestored EventKind = "restored"
-	EventUnsynced EventKind = "unsynced"
-	EventShared   EventKind = "shared root" // another catalog uses a root too
+// What a catalog is given and tells has its names here too.
+type (
+	// Root is a place where tables may live.
+	Root = place.Root
+	// Event is something that happened to a table without anybody asking for it.
+	Event = finish.Event
+	// EventKind names what happened.
+	EventKind = finish.EventKind
+	// Counters count since the start of the process.
+	Counters = finish.Counters
+	// RecoverScope says which pending transactions to finish.
+	RecoverScope = finish.RecoverScope
 )
 
-// Counters count since the start of the process.
-type Counters struct {
-	Commits, Versions, Conflicts, Replays, Helps, Adoptions, Aborts, Pruned, Zombies atomic.Int64
-	// Reconciled are tables that were compared with storage in the background, Unreconciled those of them for which it did not work.
-	Reconciled, Unreconciled atomic.Int64
-}
+// The kinds of events (package finish says more), the scopes of Recover, the name of a root's marker, and the property that says whether the
+// catalog manages versions.
+const (
+	EventAdopted  = finish.EventAdopted
+	EventHelped   = finish.EventHelped
+	EventAborted  = finish.EventAborted
+	EventPruned   = finish.EventPruned
+	EventZombie   = finish.EventZombie
+	EventSkipped  = finish.EventSkipped
+	EventRestored = finish.EventRestored
+	EventUnsynced = finish.EventUnsynced
+	EventShared   = finish.EventShared
+
+	RecoverStale = finish.RecoverStale
+	RecoverAll   = finish.RecoverAll
+
+	Marker          = place.Marker
+	ManagedProperty = chain.ManagedProperty
+)
 
 // Catalog performs the operations. All methods are safe for concurrent use. Errors are *api.Error with a code of the
 // specification; anything else that is returned is internal.
 type Catalog struct {
-	opts     Options
-	store    store.Store
-	secret   []byte
-	counters Counters
-
-	running sync.WaitGroup // commits that outlive their callers (C11)
-
-	mu     sync.Mutex
-	active map[lance.TransactionID]chan struct{} // transactions being finished in this process; closed when done
-	closed bool
-
-	staged     *stagedCleaner
-	stagedLong *stagedCleaner // of roots whose storage does not judge all conditions
-	memory     *memory
-	room       *room
-	syncer     *manifestSyncer
-	inUse      inUse
-	started    time.Time
-	// restored says that RestoreUnsynced has seen to what the state kept before: only then may anything of it be let go.
-	restored atomic.Bool
+	opts      Options
+	store     store.Store
+	secret    []byte
+	state     *state.State
+	places    *place.Places
+	completer *finish.Completer
+	chains    *chain.Chains
+	committer *commit.Committer
+	memory    *memory.Memory
 }
 
 // New opens a catalog on a state that has been migrated. It makes the catalog's secret on first use, and marks the roots that it has
@@ -130,22 +124,27 @@ func New(ctx context.Context, opts Options) (*Catalog, error) {
 	if opts.Wake == nil {
 		opts.Wake = func() {}
 	}
-	c := &Catalog{opts: opts, store: opts.Store, started: time.Now(), active: map[lance.TransactionID]chan struct{}{}}
-	secret, err := c.loadSecret(ctx)
-	if err != nil {
+	c := &Catalog{opts: opts, store: opts.Store, state: &state.State{Store: opts.Store}, memory: memory.New()}
+	var err error
+	if c.secret, err = c.loadSecret(ctx); err != nil {
 		return nil, fmt.Errorf("load the catalog's secret: %w", err)
 	}
-	c.secret = secret
-	if err := c.openRoots(ctx); err != nil {
+	c.places = place.New(place.Options{
+		Roots: opts.Roots, Reserved: opts.Reserved, MaxManifest: opts.MaxManifest, ManifestMemory: opts.ManifestMemory,
+		Parallel: opts.Parallel, ParallelDistant: opts.ParallelDistant,
+	})
+	registry := place.Registry{Store: opts.Store, Secret: c.secret, Shared: func(ctx context.Context, what string) {
+		opts.Notify(ctx, Event{Kind: EventShared, Detail: what})
+	}}
+	if err := c.places.Open(ctx, registry); err != nil {
 		return nil, err
 	}
-	c.staged = newStagedCleaner(opts.StagedKeep)
-	c.stagedLong = newStagedCleaner(max(opts.StagedKeep, lateKeep))
-	c.memory = newMemory()
-	c.room = newRoom(opts.ManifestMemory, opts.MaxManifest)
-	c.syncer = &manifestSyncer{sync: c.syncOwn, stop: make(chan struct{}), failed: func(err error) {
-		c.opts.Notify(context.Background(), Event{Kind: EventUnsynced, Detail: err.Error()})
-	}}
+	c.completer = finish.New(finish.Options{
+		State: c.state, Places: c.places, Notify: opts.Notify, Wake: opts.Wake, CommitTimeout: opts.CommitTimeout, StagedKeep: opts.StagedKeep,
+		KeepUnsynced: opts.KeepUnsynced,
+	})
+	c.chains = chain.New(chain.Options{State: c.state, Places: c.places, Completer: c.completer, Memory: c.memory})
+	c.committer = commit.New(commit.Options{State: c.state, Places: c.places, Completer: c.completer, Chains: c.chains, Learn: c.learn, Reserving: noteTask})
 	return c, nil
 }
 
@@ -153,44 +152,44 @@ func New(ctx context.Context, opts Options) (*Catalog, error) {
 func (c *Catalog) Secret() []byte { return c.secret }
 
 // Counters returns the counters of this process.
-func (c *Catalog) Counters() *Counters { return &c.counters }
+func (c *Catalog) Counters() *Counters { return c.completer.Counters() }
 
 // Ping reports whether the state can be reached.
 func (c *Catalog) Ping(ctx context.Context) error {
-	return c.store.Ping(store.WithOperation(ctx, "readyz"))
+	return c.state.Ping(ctx)
 }
 
-// PingStorage reports whether every root is there.
-func (c *Catalog) PingStorage(ctx context.Context) error {
-	for _, r := range c.opts.Roots {
-		if err := r.prove(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+// PingStorage reports whether every root is there. Errors: 15, 17.
+func (c *Catalog) PingStorage(ctx context.Context) error { return c.places.Prove(ctx) }
+
+// Recover finishes pending transactions, those of the given scope: after a crash nothing waits for the next reader (C7). It returns how many
+// it found; the error joins those of single transactions, which stay pending.
+func (c *Catalog) Recover(ctx context.Context, scope RecoverScope) (int, error) {
+	return c.completer.Recover(ctx, scope)
+}
+
+// RestoreUnsynced sees that every manifest that the state keeps is whole in storage, and writes again what a power failure took away
+// or damaged. It is to be called before anything is served, and returns how many manifests it wrote. On an error nothing may be served: a
+// version that was acknowledged may be missing.
+func (c *Catalog) RestoreUnsynced(ctx context.Context) (int, error) {
+	return c.completer.RestoreUnsynced(ctx)
+}
+
+// Reconcile compares the rows of the tables that were asked about since it was last called with storage, by one listing for each of their
+// chains (C9). It returns how many tables it looked at; the error tells of those for which that did not work, which are seen to again when
+// they are asked about.
+func (c *Catalog) Reconcile(ctx context.Context) (int, error) { return c.chains.Reconcile(ctx) }
+
+// Check compares the catalog with storage: see check.Run.
+func (c *Catalog) Check(ctx context.Context, opts check.Options) (check.Summary, error) {
+	return check.Run(ctx, check.Subject{
+		State: c.state, Places: c.places, Completer: c.completer, Chains: c.chains, Kinds: JobKinds(), RunJob: c.RunJob,
+	}, opts)
 }
 
 // Close waits until commits in flight have ended, or ctx ends, removes the staged manifests that are due, and
 // has storage make durable what the state still keeps for it. It may be called twice.
-func (c *Catalog) Close(ctx context.Context) error {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		c.running.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		return fmt.Errorf("wait for commits in flight: %w", ctx.Err())
-	}
-	c.staged.close(ctx)
-	c.stagedLong.abandon()
-	c.syncer.close(ctx)
-	return nil
-}
+func (c *Catalog) Close(ctx context.Context) error { return c.completer.Close(ctx) }
 
 const secretKey = "secret"
 
@@ -204,9 +203,9 @@ func (c *Catalog) loadSecret(ctx context.Context) ([]byte, error) {
 		text, err = r.Meta(secretKey)
 		return err
 	}
-	err := c.store.View(ctx, read)
+	err := c.state.Store.View(ctx, read)
 	if errors.Is(err, store.ErrNotFound) {
-		err = c.store.Update(ctx, func(tx store.Tx) error {
+		err = c.state.Store.Update(ctx, func(tx store.Tx) error {
 			if err := tx.InsertMeta(secretKey, hex.EncodeToString(fresh)); err != nil && !errors.Is(err, store.ErrExists) {
 				return err
 			}
@@ -226,17 +225,9 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// notify tells of an event.
-func (c *Catalog) notify(ctx context.Context, e Event) { c.opts.Notify(ctx, e) }
-
-// wakeJobs tells the runner of jobs that some may have been added.
-func (c *Catalog) wakeJobs() { c.opts.Wake() }
-
 // wake tells the runner of jobs that some were added.
 func (c *Catalog) wake(queued bool) {
 	if queued {
 		c.opts.Wake()
 	}
 }
-
-func (c *Catalog) now() time.Time { return time.Now() }

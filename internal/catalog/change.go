@@ -10,8 +10,11 @@ import (
 	"strings"
 
 	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/commit/chain"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/place"
+	"github.com/lancerest/lancerest/internal/state"
 	"github.com/lancerest/lancerest/internal/store"
 )
 
@@ -45,9 +48,9 @@ func (c *Catalog) describeChange(ctx context.Context, path []string) (*api.Descr
 		return nil, err
 	}
 	var noted lance.Transaction
-	err = c.view(ctx, func(r store.Reader) (err error) {
+	err = c.state.View(ctx, func(r store.Reader) (err error) {
 		noted, err = r.Transaction(ch.recordID())
-		return ignoreNotFound(err)
+		return state.IgnoreNotFound(err)
 	})
 	if err != nil {
 		return nil, err
@@ -112,9 +115,9 @@ func (c *Catalog) alterChange(ctx context.Context, req *api.AlterTransactionRequ
 		return nil, err
 	}
 	resp := &api.AlterTransactionResponse{}
-	err = c.update(ctx, func(tx store.Tx) error {
+	err = c.state.Update(ctx, func(tx store.Tx) error {
 		noted, err := tx.Transaction(ch.recordID())
-		if err := ignoreNotFound(err); err != nil {
+		if err := state.IgnoreNotFound(err); err != nil {
 			return err
 		}
 		now := lance.Transaction{Status: noted.Status, Properties: ch.altered(noted)}
@@ -162,19 +165,19 @@ func (ch change) difference(properties map[string]string) map[string]string {
 // change finds the change that an id names: a table's, and a version or a uuid. Errors: 10, 19.
 func (c *Catalog) change(ctx context.Context, path []string) (change, error) {
 	missing := func(why string) error {
-		return api.Errorf(api.CodeTransactionNotFound, "transaction %q is unknown: %s", show(path), why)
+		return api.Errorf(api.CodeTransactionNotFound, "transaction %q is unknown: %s", lance.ShowID(path), why)
 	}
 	name := path[len(path)-1]
 	t, err := c.table(ctx, path[:len(path)-1])
 	if code := api.CodeOf(err); code == api.CodeTableNotFound || code == api.CodeNamespaceNotFound {
-		return change{}, missing("there is no table " + strconv.Quote(show(path[:len(path)-1])))
+		return change{}, missing("there is no table " + strconv.Quote(lance.ShowID(path[:len(path)-1])))
 	}
 	if err != nil {
 		return change{}, err
 	}
 	var v lance.Version
 	if number, notNumber := strconv.ParseInt(name, 10, 64); notNumber == nil {
-		v, err = c.version(ctx, t, lance.Slot{Chain: lance.Chain{Table: t.ID}, Number: lance.VersionNumber(number)})
+		v, err = c.chains.Version(ctx, t, lance.Slot{Chain: lance.Chain{Table: t.ID}, Number: lance.VersionNumber(number)})
 		if api.CodeOf(err) == api.CodeTableVersionNotFound {
 			return change{}, missing("the table has no such version")
 		}
@@ -204,7 +207,7 @@ const changesRead = 1000
 // reads the manifests of those that an older release wrote.
 func (c *Catalog) versionChangedBy(ctx context.Context, t lance.Table, id string) (lance.Version, error) {
 	var branches []lance.Branch
-	err := c.view(ctx, func(r store.Reader) (err error) {
+	err := c.state.View(ctx, func(r store.Reader) (err error) {
 		branches, err = r.Branches(t.ID)
 		return err
 	})
@@ -233,10 +236,10 @@ func (c *Catalog) versionChangedBy(ctx context.Context, t lance.Table, id string
 
 // changedOnBranch returns the newest committed version of a chain that is the one sought.
 func (c *Catalog) changedOnBranch(ctx context.Context, t lance.Table, b lance.Branch, sought func(lance.Version) (bool, error)) (lance.Version, error) {
-	page := store.VersionPage{Limit: versionChunk, Descending: true}
+	page := store.VersionPage{Limit: chain.VersionChunk, Descending: true}
 	for {
 		var rows []lance.Version
-		err := c.view(ctx, func(r store.Reader) (err error) {
+		err := c.state.View(ctx, func(r store.Reader) (err error) {
 			rows, err = r.ListVersions(lance.Chain{Table: t.ID, Branch: b}, page)
 			return err
 		})
@@ -278,20 +281,20 @@ func (c *Catalog) readChange(ctx context.Context, r *reading) (*lance.Change, er
 	if m.TransactionFile == "" {
 		return nil, nil
 	}
-	p, err := c.place(r.table.Location)
+	p, err := c.places.At(r.table.Location)
 	if err != nil {
 		return nil, err
 	}
-	key, err := lance.ChangeKey(p.dir, r.version.Chain.Branch, m.TransactionFile)
+	key, err := lance.ChangeKey(p.Dir, r.version.Chain.Branch, m.TransactionFile)
 	if err != nil {
 		return nil, r.damaged(err)
 	}
-	file, _, err := p.objects.Get(ctx, key, c.opts.MaxManifest)
+	file, _, err := p.Objects.Get(ctx, key, c.places.MaxManifest())
 	if errors.Is(err, objstore.ErrNotFound) {
-		return nil, p.proven(ctx, nil)
+		return nil, p.Proven(ctx, nil)
 	}
 	if err != nil {
-		return nil, storageError("read "+key, err)
+		return nil, place.StorageError("read "+key, err)
 	}
 	found, err = lance.ParseChange(file)
 	if err != nil {

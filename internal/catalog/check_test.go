@@ -12,6 +12,7 @@ import (
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/check"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
 	"github.com/lancerest/lancerest/internal/objstore/objtest"
@@ -22,10 +23,10 @@ import (
 const never = 200 * 365 * 24 * time.Hour
 
 // check compares the catalog with storage and returns what was found.
-func (s *server) check(t testing.TB, opts catalog.CheckOptions) (catalog.CheckSummary, []catalog.Finding) {
+func (s *server) check(t testing.TB, opts check.Options) (check.Summary, []check.Finding) {
 	t.Helper()
-	var found []catalog.Finding
-	opts.Report = func(f catalog.Finding) { found = append(found, f) }
+	var found []check.Finding
+	opts.Report = func(f check.Finding) { found = append(found, f) }
 	sum, err := s.Check(context.Background(), opts)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +57,7 @@ func (l *lake) snapshot(t testing.TB) map[string]string {
 // wrong is one way in which a catalog and its storage differ.
 type wrong struct {
 	make func(t *testing.T, s *server, tb table) // to table "t", whose versions are 1 to 3
-	find catalog.Finding                         // What and Action need only be contained
+	find check.Finding                           // What and Action need only be contained
 	left bool                                    // a person has to decide: it is not mended
 	good func(t *testing.T, s *server, tb table) // what must hold after the repair, nil for nothing more
 }
@@ -79,19 +80,19 @@ func wrongReferences() map[string]wrong {
 			make: func(t *testing.T, s *server, tb table) {
 				s.lake.put(t, lance.TagKey(tb.dir, "x"), []byte(`{"branch":null,"version":9,"manifestSize":1}`))
 			},
-			find: catalog.Finding{Kind: catalog.FindingReference, Table: "t", Version: 9, What: "tag x names this version, which is gone"},
+			find: check.Finding{Kind: check.Reference, Table: "t", Version: 9, What: "tag x names this version, which is gone"},
 			left: true,
 		},
 		"a tag on a branch that is gone": {
 			make: func(t *testing.T, s *server, tb table) {
 				s.lake.put(t, lance.TagKey(tb.dir, "x"), []byte(`{"branch":"dev","version":2,"manifestSize":1}`))
 			},
-			find: catalog.Finding{Kind: catalog.FindingReference, Table: "t", Branch: "dev", Version: 2, What: "delete the tag x"},
+			find: check.Finding{Kind: check.Reference, Table: "t", Branch: "dev", Version: 2, What: "delete the tag x"},
 			left: true,
 		},
 		"a branch of a version that is gone": {
 			make: func(t *testing.T, s *server, tb table) { s.lake.register(t, tb, "dev", 7) },
-			find: catalog.Finding{Kind: catalog.FindingReference, Table: "t", Version: 7, What: "branch dev names this version"},
+			find: check.Finding{Kind: check.Reference, Table: "t", Version: 7, What: "branch dev names this version"},
 			left: true,
 		},
 	}
@@ -103,12 +104,12 @@ func wrongVersions() map[string]wrong {
 	return map[string]wrong{
 		"an old version was cleaned up": {
 			make: func(t *testing.T, s *server, tb table) { s.lake.remove(t, tb.final(2)) },
-			find: catalog.Finding{Kind: catalog.FindingMissing, Table: "t", Version: 2, What: "cleanup", Action: "mark it pruned"},
+			find: check.Finding{Kind: check.Missing, Table: "t", Version: 2, What: "cleanup", Action: "mark it pruned"},
 			good: func(t *testing.T, s *server, tb table) { s.listed(t, tb, 1, 3) },
 		},
 		"the latest is gone and staged": {
 			make: func(t *testing.T, s *server, tb table) { s.lake.remove(t, tb.final(3)) },
-			find: catalog.Finding{Kind: catalog.FindingMissing, Table: "t", Version: 3, What: gone, Action: "publish it again from "},
+			find: check.Finding{Kind: check.Missing, Table: "t", Version: 3, What: gone, Action: "publish it again from "},
 			good: func(t *testing.T, s *server, tb table) {
 				s.listed(t, tb, 1, 2, 3)
 				s.lake.holds(t, tb.final(3), s.lake.stagedBytes(t, tb, 3))
@@ -116,7 +117,7 @@ func wrongVersions() map[string]wrong {
 		},
 		"the latest is gone for good": {
 			make: func(t *testing.T, s *server, tb table) { s.lake.remove(t, tb.final(3)); s.lake.removeStaged(t, tb) },
-			find: catalog.Finding{Kind: catalog.FindingMissing, Table: "t", Version: 3, What: "and so is its staged copy"},
+			find: check.Finding{Kind: check.Missing, Table: "t", Version: 3, What: "and so is its staged copy"},
 			left: true,
 		},
 		"the latest holds something else": {
@@ -124,7 +125,7 @@ func wrongVersions() map[string]wrong {
 				s.lake.remove(t, tb.final(3))
 				s.lake.bypass(t, tb, 3)
 			},
-			find: catalog.Finding{Kind: catalog.FindingDiverged, Table: "t", Version: 3, What: "something else than was committed"},
+			find: check.Finding{Kind: check.Diverged, Table: "t", Version: 3, What: "something else than was committed"},
 			left: true,
 		},
 		"a deleted branch": {
@@ -133,7 +134,7 @@ func wrongVersions() map[string]wrong {
 				s.lake.register(t, tb, "b", 2)
 				s.lake.wipe(t, tb, "b")
 			},
-			find: catalog.Finding{Kind: catalog.FindingBranch, Table: "t", Branch: "b", Version: 2, What: "deleted in storage", Action: "remove its rows"},
+			find: check.Finding{Kind: check.Branch, Table: "t", Branch: "b", Version: 2, What: "deleted in storage", Action: "remove its rows"},
 			good: func(t *testing.T, s *server, tb table) {
 				s.mustCreate(t, s.lake.stageOn(t, tb, "b", 1))
 			},
@@ -146,12 +147,12 @@ func wrongObjects() map[string]wrong {
 	return map[string]wrong{
 		"published past the catalog": {
 			make: func(t *testing.T, s *server, tb table) { s.lake.bypass(t, tb, 4) },
-			find: catalog.Finding{Kind: catalog.FindingForeign, Table: "t", Version: 4, What: "past the catalog", Action: "adopt it"},
+			find: check.Finding{Kind: check.Foreign, Table: "t", Version: 4, What: "past the catalog", Action: "adopt it"},
 			good: func(t *testing.T, s *server, tb table) { s.listed(t, tb, 1, 2, 3, 4) },
 		},
 		"no manifest under a final name": {
 			make: func(t *testing.T, s *server, tb table) { s.lake.put(t, tb.final(4), []byte("no manifest")) },
-			find: catalog.Finding{Kind: catalog.FindingForeign, Table: "t", Version: 4, What: "no readable manifest"},
+			find: check.Finding{Kind: check.Foreign, Table: "t", Version: 4, What: "no readable manifest"},
 			left: true,
 		},
 		"content of an aborted transaction": {
@@ -159,7 +160,7 @@ func wrongObjects() map[string]wrong {
 				x := s.beat(t)
 				s.lake.put(t, x.a.final(1), x.va.data) // a put that was under way lands late
 			},
-			find: catalog.Finding{Kind: catalog.FindingForeign, Table: "a", Version: 1, What: "aborted transaction", Action: "or remove it"},
+			find: check.Finding{Kind: check.Foreign, Table: "a", Version: 1, What: "aborted transaction", Action: "or remove it"},
 			good: func(t *testing.T, s *server, _ table) {
 				a := s.tableNamed(t, "a")
 				s.lake.holds(t, a.final(1), nil)
@@ -168,7 +169,7 @@ func wrongObjects() map[string]wrong {
 		},
 		"left over from staging": {
 			make: func(t *testing.T, s *server, tb table) { s.lake.stage(t, tb, 4) },
-			find: catalog.Finding{Kind: catalog.FindingStaged, Table: "t", What: "left over since", Action: "remove it"},
+			find: check.Finding{Kind: check.Staged, Table: "t", What: "left over since", Action: "remove it"},
 		},
 	}
 }
@@ -181,7 +182,7 @@ func wrongWork() map[string]wrong {
 				other := s.declare(t, "other")
 				s.lake.abandon(t, s.lake.stage(t, tb, 4), s.lake.stage(t, other, 1))
 			},
-			find: catalog.Finding{Kind: catalog.FindingPending, What: "reserved and not resolved", Action: "finish it"},
+			find: check.Finding{Kind: check.Pending, What: "reserved and not resolved", Action: "finish it"},
 			good: func(t *testing.T, s *server, tb table) {
 				s.listed(t, tb, 1, 2, 3, 4)
 				s.listed(t, s.tableNamed(t, "other"), 1)
@@ -189,11 +190,11 @@ func wrongWork() map[string]wrong {
 		},
 		"a job that failed": {
 			make: func(t *testing.T, s *server, _ table) { s.lake.failedJob(t, catalog.JobForget, `{"table":12345}`) },
-			find: catalog.Finding{Kind: catalog.FindingJob, What: "failed 1 times, last with: the disk was full", Action: "run it"},
+			find: check.Finding{Kind: check.Job, What: "failed 1 times, last with: the disk was full", Action: "run it"},
 		},
 		"a job that cannot succeed": {
 			make: func(t *testing.T, s *server, _ table) { s.lake.failedJob(t, catalog.JobForget, `no JSON`) },
-			find: catalog.Finding{Kind: catalog.FindingJob, What: "the disk was full", Action: "run it"},
+			find: check.Finding{Kind: check.Job, What: "the disk was full", Action: "run it"},
 			left: true,
 		},
 	}
@@ -266,7 +267,7 @@ func (s *server) tableNamed(t testing.TB, name string) table {
 // changed as long as nobody asks for it; that it is mended where it can be, and is found no more; and that what cannot be mended stays.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	kinds := map[catalog.FindingKind]bool{}
+	kinds := map[check.Kind]bool{}
 	for name, w := range wrongs() {
 		kinds[w.find.Kind] = true
 		t.Run(name, func(t *testing.T) {
@@ -275,12 +276,12 @@ func TestCheck(t *testing.T) {
 			tb := s.declare(t, "t")
 			s.fill(t, tb, 1, 3)
 			// Those that the catalog keeps on purpose are not left over; here they would be found beside what is looked for.
-			old := catalog.CheckOptions{StagedAge: never}
+			old := check.Options{StagedAge: never}
 			if sum, found := s.check(t, old); len(found) != 0 || sum.Tables != 1 || sum.Versions != 3 {
 				t.Fatalf("before: %+v, %v", sum, found)
 			}
 			w.make(t, s, tb)
-			if w.find.Kind == catalog.FindingStaged {
+			if w.find.Kind == check.Staged {
 				s.lake.removeCommitted(t, tb)
 				old.StagedAge = 0
 			}
@@ -301,7 +302,7 @@ func TestCheck(t *testing.T) {
 				t.Fatalf("%+v, %+v; want it mended: %v", sum, found, !w.left)
 			}
 			w.finds(t, found[0])
-			if _, found := s.check(t, catalog.CheckOptions{StagedAge: old.StagedAge}); len(found) > 0 != w.left {
+			if _, found := s.check(t, check.Options{StagedAge: old.StagedAge}); len(found) > 0 != w.left {
 				t.Errorf("afterwards: %+v; want it mended: %v", found, !w.left)
 			}
 			if w.good != nil {
@@ -309,9 +310,9 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
-	for _, kind := range []catalog.FindingKind{
-		catalog.FindingPending, catalog.FindingMissing, catalog.FindingForeign, catalog.FindingDiverged, catalog.FindingStaged,
-		catalog.FindingBranch, catalog.FindingJob, catalog.FindingReference,
+	for _, kind := range []check.Kind{
+		check.Pending, check.Missing, check.Foreign, check.Diverged, check.Staged,
+		check.Branch, check.Job, check.Reference,
 	} {
 		if !kinds[kind] {
 			t.Errorf("no case makes a finding of kind %q", kind)
@@ -320,7 +321,7 @@ func TestCheck(t *testing.T) {
 }
 
 // finds fails the test unless a finding is the one that is looked for.
-func (w wrong) finds(t *testing.T, got catalog.Finding) {
+func (w wrong) finds(t *testing.T, got check.Finding) {
 	t.Helper()
 	if got.Kind != w.find.Kind || got.Table != w.find.Table || got.Branch != w.find.Branch || got.Version != w.find.Version ||
 		!strings.Contains(got.What, w.find.What) || !strings.Contains(got.Action, w.find.Action) || (got.Action == "") != (w.find.Action == "") {
@@ -345,7 +346,7 @@ func TestCheckWaitsForPending(t *testing.T) {
 	s := newServer(t)
 	a, b := s.declare(t, "a"), s.declare(t, "b")
 	s.lake.abandon(t, s.lake.stage(t, a, 1), s.lake.stage(t, b, 1))
-	_, found := s.check(t, catalog.CheckOptions{Repair: true, PendingAge: time.Hour, StagedAge: never})
+	_, found := s.check(t, check.Options{Repair: true, PendingAge: time.Hour, StagedAge: never})
 	if len(found) != 0 || len(s.lake.pending(t)) != 1 {
 		t.Errorf("found %+v, %d pending; want it left alone", found, len(s.lake.pending(t)))
 	}
@@ -376,10 +377,10 @@ func TestCheckBesideLoad(t *testing.T) {
 			return nil
 		}))
 	}
-	opts := catalog.CheckOptions{PendingAge: time.Minute, StagedAge: never}
+	opts := check.Options{PendingAge: time.Minute, StagedAge: never}
 	for range 5 {
 		for _, f := range second(s.check(t, opts)) {
-			if f.Kind != catalog.FindingForeign || f.Table != fmt.Sprintf("t%d", writers) {
+			if f.Kind != check.Foreign || f.Table != fmt.Sprintf("t%d", writers) {
 				t.Errorf("beside load: %+v", f)
 			}
 		}
@@ -392,7 +393,7 @@ func TestCheckBesideLoad(t *testing.T) {
 	}
 	opts.Repair = true
 	s.check(t, opts)
-	sum, found := s.check(t, catalog.CheckOptions{StagedAge: never})
+	sum, found := s.check(t, check.Options{StagedAge: never})
 	if len(found) != 0 || sum.Tables != len(tables) || sum.Versions != (writers+1)*commits {
 		t.Errorf("afterwards: %+v, %+v; want %d versions and nothing found", sum, found, (writers+1)*commits)
 	}
@@ -414,7 +415,7 @@ func TestCheckReadsAll(t *testing.T) {
 	}
 	last := s.tableNamed(t, "t1002")
 	s.lake.bypass(t, last, 1)
-	sum, found := s.check(t, catalog.CheckOptions{})
+	sum, found := s.check(t, check.Options{})
 	if sum.Tables != tables || len(found) != 1 || found[0].Table != "t1002" {
 		t.Errorf("%+v, %+v; want %d tables and one finding in the last", sum, found, tables)
 	}
@@ -434,15 +435,15 @@ func TestCheckWithAnUnreadableTable(t *testing.T) {
 			s.lake.bypass(t, good, 2)
 			below := func(key string) bool { return strings.HasPrefix(key, bad.dir) }
 			s.objects.Fail(objtest.Match{Key: below, Times: objtest.Forever}, objtest.Before, fault)
-			sum, found := s.check(t, catalog.CheckOptions{StagedAge: never})
-			if sum.Tables != 2 || len(found) == 0 || found[0].Kind != catalog.FindingTable || found[0].Table != "bad" {
+			sum, found := s.check(t, check.Options{StagedAge: never})
+			if sum.Tables != 2 || len(found) == 0 || found[0].Kind != check.Table || found[0].Table != "bad" {
 				t.Errorf("%+v, %+v; want a finding that table bad cannot be read", sum, found)
 			}
-			if last := found[len(found)-1]; last.Kind != catalog.FindingForeign || last.Table != "good" {
+			if last := found[len(found)-1]; last.Kind != check.Foreign || last.Table != "good" {
 				t.Errorf("the last finding is %+v, want version 2 of table good", last)
 			}
 			s.objects.Fail(objtest.Match{Key: func(key string) bool { return strings.HasSuffix(key, catalog.Marker) }, Nth: 2, Times: objtest.Forever}, objtest.Before, fault)
-			if _, err := s.Check(context.Background(), catalog.CheckOptions{Report: func(catalog.Finding) {}}); err == nil {
+			if _, err := s.Check(context.Background(), check.Options{Report: func(check.Finding) {}}); err == nil {
 				t.Error("a check succeeds although the storage is away")
 			}
 		})
@@ -459,7 +460,7 @@ func TestCheckWithoutStorage(t *testing.T) {
 	for key := range before {
 		s.lake.remove(t, key)
 	}
-	_, err := s.Check(context.Background(), catalog.CheckOptions{Repair: true, Report: func(f catalog.Finding) {
+	_, err := s.Check(context.Background(), check.Options{Repair: true, Report: func(f check.Finding) {
 		if f.Mended {
 			t.Errorf("mended %+v", f)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/check"
 )
 
 // deleteOn deletes versions of a branch, from the first up to and without the last.
@@ -94,7 +95,7 @@ func TestLargePurgeTakesTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var found []string
-	if _, err := hasty.Check(context.Background(), catalog.CheckOptions{Report: func(f catalog.Finding) { found = append(found, string(f.Kind)+" "+f.What) }}); err != nil {
+	if _, err := hasty.Check(context.Background(), check.Options{Report: func(f check.Finding) { found = append(found, string(f.Kind)+" "+f.What) }}); err != nil {
 		t.Fatal(err)
 	}
 	if len(found) != 1 || !strings.HasPrefix(found[0], "purge ") || !strings.Contains(found[0], tb.location) {

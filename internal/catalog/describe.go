@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/commit/chain"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/lance/schema"
 )
@@ -35,9 +36,9 @@ func (c *Catalog) DescribeOpenTable(ctx context.Context, req *api.DescribeTableR
 	case err != nil:
 		return nil, err
 	case resp.Version == nil:
-		return nil, api.Errorf(api.CodeTableNotFound, "table %q has no data yet: it is only declared", show(req.ID))
+		return nil, api.Errorf(api.CodeTableNotFound, "table %q has no data yet: it is only declared", lance.ShowID(req.ID))
 	case resp.Schema == nil:
-		return nil, api.Errorf(api.CodeInvalidTableState, "the schema of table %q cannot be told: %s", show(req.ID), resp.Context[noteKey])
+		return nil, api.Errorf(api.CodeInvalidTableState, "the schema of table %q cannot be told: %s", lance.ShowID(req.ID), resp.Context[noteKey])
 	}
 	return resp, nil
 }
@@ -51,7 +52,7 @@ func (c *Catalog) describeTable(ctx context.Context, req *api.DescribeTableReque
 		return nil, err
 	}
 	resp := &api.DescribeTableResponse{
-		Location: ptr(t.Location), Properties: filled(t.Properties), ManagedVersioning: ptr(managed(t)),
+		Location: ptr(t.Location), Properties: filled(t.Properties), ManagedVersioning: ptr(chain.Managed(t)),
 	}
 	if said(req.WithTableURI) {
 		resp.TableURI = ptr(t.Location)
@@ -117,7 +118,7 @@ func (c *Catalog) describedVersion(ctx context.Context, t lance.Table, req *api.
 	}
 	number := req.Version
 	if req.Tag != nil {
-		tag, err := c.readTag(ctx, t, *req.Tag)
+		tag, err := c.places.ReadTag(ctx, t, *req.Tag)
 		if err != nil {
 			return lance.Version{}, err
 		}
@@ -129,7 +130,7 @@ func (c *Catalog) describedVersion(ctx context.Context, t lance.Table, req *api.
 // versionAsked returns the version of a number, or the latest of the branch where none is asked for: Number 0 for a table that is only declared.
 func (c *Catalog) versionAsked(ctx context.Context, t lance.Table, branch lance.Branch, number *int64) (lance.Version, error) {
 	if number != nil {
-		return c.version(ctx, t, lance.Slot{Chain: lance.Chain{Table: t.ID, Branch: branch}, Number: lance.VersionNumber(*number)})
+		return c.chains.Version(ctx, t, lance.Slot{Chain: lance.Chain{Table: t.ID, Branch: branch}, Number: lance.VersionNumber(*number)})
 	}
-	return c.latest(ctx, t, branch)
+	return c.chains.Latest(ctx, t, branch)
 }

@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/commit/chain"
 	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/memory"
 )
 
 // indexShown is what is told of one index.
@@ -18,7 +20,7 @@ type indexShown struct {
 // rows where a compaction left them to be brought up to date when they are read. Those that Lance keeps for itself are left out. Errors:
 // 0 (a manifest with unknown flags), 1, 4, 11, 13, 19, 22.
 func (c *Catalog) ListTableIndices(ctx context.Context, req *api.ListTableIndicesRequest) (*api.ListTableIndicesResponse, error) {
-	limit, cur, err := c.openPage(api.Page{PageToken: req.PageToken, Limit: req.Limit}, "indices/"+pathKey(req.ID))
+	limit, cur, err := c.openPage(api.Page{PageToken: req.PageToken, Limit: req.Limit}, "indices/"+lance.PathKey(req.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +31,7 @@ func (c *Catalog) ListTableIndices(ctx context.Context, req *api.ListTableIndice
 	for len(indices) > 0 && cur.Name != "" && indices[0].content.IndexName <= cur.Name {
 		indices = indices[1:]
 	}
-	indices, more := cut(indices, limit)
+	indices, more := chain.Cut(indices, limit)
 	resp := &api.ListTableIndicesResponse{Indexes: []api.IndexContent{}}
 	for _, x := range indices {
 		resp.Indexes = append(resp.Indexes, x.content)
@@ -58,7 +60,7 @@ func (c *Catalog) DescribeTableIndexStats(ctx context.Context, req *api.Describe
 		}
 		return resp, nil
 	}
-	return nil, api.Errorf(api.CodeTableIndexNotFound, "table %q has no index %q", show(req.ID), req.IndexName)
+	return nil, api.Errorf(api.CodeTableIndexNotFound, "table %q has no index %q", lance.ShowID(req.ID), req.IndexName)
 }
 
 // indices describes all indices of a version, sorted by name. A table that is only declared has none.
@@ -72,9 +74,9 @@ func (c *Catalog) indices(ctx context.Context, id []string, branch *string, numb
 		return nil, err
 	}
 	if why := unknownFlags(s); why != "" {
-		return nil, api.Errorf(api.CodeUnsupported, "table %q: %s", show(r.table.Path), why)
+		return nil, api.Errorf(api.CodeUnsupported, "table %q: %s", lance.ShowID(r.table.Path), why)
 	}
-	return remembered(c.memory, memoryKey{memoryOfIndices, r.version.Digest}, func() ([]indexShown, int64, error) {
+	return memory.Remembered(c.memory, memory.Key{What: memory.OfIndices, Digest: r.version.Digest}, func() ([]indexShown, int64, error) {
 		indices, err := r.indices(ctx, s)
 		bytes := 100
 		for _, x := range indices {

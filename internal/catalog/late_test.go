@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/check"
 	"github.com/lancerest/lancerest/internal/objstore"
 	"github.com/lancerest/lancerest/internal/objstore/alone"
 	"github.com/lancerest/lancerest/internal/objstore/objtest"
@@ -88,8 +89,8 @@ func TestCheckNotesAStorageWithoutConditions(t *testing.T) {
 	s := newHeedlessServer(t)
 	s.fill(t, s.declare(t, "t"), 1, 2)
 	var notes []string
-	sum, err := s.Check(context.Background(), catalog.CheckOptions{Report: func(f catalog.Finding) {
-		if f.Kind != catalog.FindingStaged {
+	sum, err := s.Check(context.Background(), check.Options{Report: func(f check.Finding) {
+		if f.Kind != check.Staged {
 			notes = append(notes, string(f.Kind)+": "+f.What)
 		}
 	}})

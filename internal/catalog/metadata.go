@@ -12,7 +12,9 @@ import (
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/lance/schema"
+	"github.com/lancerest/lancerest/internal/memory"
 	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/place"
 )
 
 // noteKey is the key of an answer's context under which a sentence says why the answer tells less than was asked for.
@@ -65,13 +67,13 @@ func describedBy(d lance.Details) *described {
 // learn keeps the description that a manifest holds, which has been read for other reasons, unless it is known. One that cannot be read is
 // left to those who ask for it.
 func (c *Catalog) learn(data []byte, summary *lance.VersionSummary) {
-	key := memoryKey{memoryOfSchema, summary.Schema}
-	if c.memory.has(key) {
+	key := memory.Key{What: memory.OfSchema, Digest: summary.Schema}
+	if c.memory.Has(key) {
 		return
 	}
 	if details, err := lance.ReadDetails(data); err == nil {
 		d := describedBy(details)
-		c.memory.put(memoryItem{key: key, value: d, bytes: d.bytes()})
+		c.memory.Put(memory.Item{Key: key, Value: d, Bytes: d.bytes()})
 	}
 }
 
@@ -88,21 +90,21 @@ func (r *reading) manifest(ctx context.Context) ([]byte, error) {
 	if r.data != nil {
 		return r.data, nil
 	}
-	p, err := r.c.place(r.table.Location)
+	p, err := r.c.places.At(r.table.Location)
 	if err != nil {
 		return nil, err
 	}
 	v := r.version
-	key := p.final(v.Chain.Branch, v.Number, v.Scheme)
-	data, _, err := p.objects.Get(ctx, key, r.c.opts.MaxManifest)
+	key := p.Final(v.Chain.Branch, v.Number, v.Scheme)
+	data, _, err := p.Objects.Get(ctx, key, r.c.places.MaxManifest())
 	if errors.Is(err, objstore.ErrNotFound) {
-		return nil, p.proven(ctx, api.Errorf(api.CodeInvalidTableState, "the manifest of version %d of table %q, %s, is gone from storage", v.Number, show(r.table.Path), key))
+		return nil, p.Proven(ctx, api.Errorf(api.CodeInvalidTableState, "the manifest of version %d of table %q, %s, is gone from storage", v.Number, lance.ShowID(r.table.Path), key))
 	}
 	if err != nil {
-		return nil, storageError("read "+key, err)
+		return nil, place.StorageError("read "+key, err)
 	}
 	if lance.Digest(sha256.Sum256(data)) != v.Digest {
-		return nil, api.Errorf(api.CodeInvalidTableState, "the manifest of version %d of table %q, %s, holds something else than was committed", v.Number, show(r.table.Path), key)
+		return nil, api.Errorf(api.CodeInvalidTableState, "the manifest of version %d of table %q, %s, holds something else than was committed", v.Number, lance.ShowID(r.table.Path), key)
 	}
 	r.data = data
 	return data, nil
@@ -127,7 +129,7 @@ func (r *reading) summary(ctx context.Context) (*lance.VersionSummary, error) {
 // described returns what is told of the version beside its numbers, without a look at storage where a version with the same schema was
 // looked at before.
 func (r *reading) described(ctx context.Context, summary *lance.VersionSummary) (*described, error) {
-	return remembered(r.c.memory, memoryKey{memoryOfSchema, summary.Schema}, func() (*described, int64, error) {
+	return memory.Remembered(r.c.memory, memory.Key{What: memory.OfSchema, Digest: summary.Schema}, func() (*described, int64, error) {
 		data, err := r.manifest(ctx)
 		if err != nil {
 			return nil, 0, err
@@ -143,7 +145,7 @@ func (r *reading) described(ctx context.Context, summary *lance.VersionSummary) 
 
 // damaged is the error of a manifest that cannot be read.
 func (r *reading) damaged(err error) error {
-	return api.Errorf(api.CodeInvalidTableState, "the manifest of version %d of table %q cannot be read: %v", r.version.Number, show(r.table.Path), err)
+	return api.Errorf(api.CodeInvalidTableState, "the manifest of version %d of table %q cannot be read: %v", r.version.Number, lance.ShowID(r.table.Path), err)
 }
 
 // unknownFlags says that a manifest has feature flags which this catalog does not know, so that it might take what it reads for something
@@ -159,10 +161,10 @@ func unknownFlags(s *lance.VersionSummary) string {
 // countable returns the error of an operation that needs what a manifest does not tell, nil where it tells.
 func countable(t lance.Table, s *lance.VersionSummary) error {
 	if why := unknownFlags(s); why != "" {
-		return api.Errorf(api.CodeUnsupported, "table %q: %s", show(t.Path), why)
+		return api.Errorf(api.CodeUnsupported, "table %q: %s", lance.ShowID(t.Path), why)
 	}
 	if s.Rows < 0 {
-		return api.Errorf(api.CodeUnsupported, "table %q: its manifest does not say how many rows all of its fragments have, so they must be counted in its data files: use a Lance library; any write to the table with a current one notes the numbers", show(t.Path))
+		return api.Errorf(api.CodeUnsupported, "table %q: its manifest does not say how many rows all of its fragments have, so they must be counted in its data files: use a Lance library; any write to the table with a current one notes the numbers", lance.ShowID(t.Path))
 	}
 	return nil
 }

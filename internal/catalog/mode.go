@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/lance"
 )
 
 // choose reads one of the specification's enum-like strings: the case and underscores do not matter (client contract, fact 84).
@@ -13,14 +14,12 @@ func choose(field string, given *string, choices ...string) (string, error) {
 		return choices[0], nil
 	}
 	for _, choice := range choices {
-		if fold(*given) == fold(choice) {
+		if lance.Fold(*given) == lance.Fold(choice) {
 			return choice, nil
 		}
 	}
 	return "", api.Errorf(api.CodeInvalidInput, "%s %q is unknown: it must be one of %s", field, *given, strings.Join(choices, ", "))
 }
-
-func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 
 // said reports whether an optional flag was given as true.
 func said(flag *bool) bool { return flag != nil && *flag }

@@ -7,7 +7,9 @@ import (
 	"maps"
 
 	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/commit/chain"
 	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/state"
 	"github.com/lancerest/lancerest/internal/store"
 )
 
@@ -41,12 +43,12 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 		return nil, err
 	}
 	var properties map[string]string
-	err = c.update(ctx, func(tx store.Tx) error {
-		parent, err := namespaceAt(tx, id[:len(id)-1])
+	err = c.state.Update(ctx, func(tx store.Tx) error {
+		parent, err := state.NamespaceAt(tx, id[:len(id)-1])
 		if err != nil {
 			return err
 		}
-		properties = inherited(asked, parent)
+		properties = chain.Inherited(asked, parent)
 		there, err := tx.Namespace(id)
 		if err == nil {
 			switch mode {
@@ -54,7 +56,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 				properties = filled(there.Properties)
 				return keep(ctx, tx, &api.CreateNamespaceResponse{Properties: properties})
 			case "Create":
-				return api.Errorf(api.CodeNamespaceAlreadyExists, "namespace %q already exists", show(id))
+				return api.Errorf(api.CodeNamespaceAlreadyExists, "namespace %q already exists", lance.ShowID(id))
 			}
 			if err := dropEmpty(tx, there); err != nil {
 				return err
@@ -67,7 +69,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, req *api.CreateNamespaceR
 			ID: tx.NewID(), Parent: parent.ID, Path: id, Location: cmp.Or(space, parent.Location), Properties: properties, CreatedAt: tx.Now(),
 		})
 		if errors.Is(err, store.ErrExists) {
-			return api.Errorf(api.CodeNamespaceAlreadyExists, "%q already exists as a table: names are unique among all children of a namespace", show(id))
+			return api.Errorf(api.CodeNamespaceAlreadyExists, "%q already exists as a table: names are unique among all children of a namespace", lance.ShowID(id))
 		}
 		if errors.Is(err, store.ErrLocationTaken) {
 			return api.Errorf(api.CodeInvalidInput, "property %s: %q lies in the location of a table: choose a place where no table is", LocationProperty, space)
@@ -89,14 +91,14 @@ func (c *Catalog) placed(ctx context.Context, properties map[string]string) (map
 	if !ok {
 		return properties, "", nil
 	}
-	loc, err := c.parseGiven(given)
+	loc, err := c.places.ParseGiven(given)
 	if err == nil {
-		err = c.checkSpace(loc)
+		err = c.places.CheckSpace(loc)
 	}
 	if err != nil {
 		return nil, "", api.Errorf(api.CodeInvalidInput, "property %s: %v", LocationProperty, err)
 	}
-	if err := c.checkShared(ctx, loc); err != nil {
+	if err := c.places.CheckShared(ctx, loc); err != nil {
 		return nil, "", err
 	}
 	properties = maps.Clone(properties)
@@ -106,15 +108,15 @@ func (c *Catalog) placed(ctx context.Context, properties map[string]string) (map
 
 // ListNamespaces lists the names of the direct children of a namespace, sorted bytewise. Errors: 1, 13.
 func (c *Catalog) ListNamespaces(ctx context.Context, req *api.ListNamespacesRequest) (*api.ListNamespacesResponse, error) {
-	limit, cur, err := c.openPage(req.Page, "ns/"+pathKey(req.ID))
+	limit, cur, err := c.openPage(req.Page, "ns/"+lance.PathKey(req.ID))
 	if err != nil {
 		return nil, err
 	}
 	resp := &api.ListNamespacesResponse{}
 	more := false
-	err = c.view(ctx, func(r store.Reader) error {
+	err = c.state.View(ctx, func(r store.Reader) error {
 		resp.Namespaces = []string{}
-		ns, err := namespaceAt(r, req.ID)
+		ns, err := state.NamespaceAt(r, req.ID)
 		if err != nil {
 			return err
 		}
@@ -122,7 +124,7 @@ func (c *Catalog) ListNamespaces(ctx context.Context, req *api.ListNamespacesReq
 		if err != nil {
 			return err
 		}
-		children, more = cut(children, limit)
+		children, more = chain.Cut(children, limit)
 		for _, child := range children {
 			resp.Namespaces = append(resp.Namespaces, child.Name())
 			cur.Name = child.Name()
@@ -149,8 +151,8 @@ func (c *Catalog) openPage(p api.Page, scope string) (int, cursor, error) {
 // DescribeNamespace returns the properties of a namespace, {} for the root. Errors: 1.
 func (c *Catalog) DescribeNamespace(ctx context.Context, req *api.DescribeNamespaceRequest) (*api.DescribeNamespaceResponse, error) {
 	var ns lance.Namespace
-	err := c.view(ctx, func(r store.Reader) (err error) {
-		ns, err = namespaceAt(r, req.ID)
+	err := c.state.View(ctx, func(r store.Reader) (err error) {
+		ns, err = state.NamespaceAt(r, req.ID)
 		return err
 	})
 	if err != nil {
@@ -161,8 +163,8 @@ func (c *Catalog) DescribeNamespace(ctx context.Context, req *api.DescribeNamesp
 
 // NamespaceExists succeeds if the namespace exists. Errors: 1.
 func (c *Catalog) NamespaceExists(ctx context.Context, req *api.NamespaceExistsRequest) (*api.NamespaceExistsResponse, error) {
-	err := c.view(ctx, func(r store.Reader) error {
-		_, err := namespaceAt(r, req.ID)
+	err := c.state.View(ctx, func(r store.Reader) error {
+		_, err := state.NamespaceAt(r, req.ID)
 		return err
 	})
 	if err != nil {
@@ -189,9 +191,9 @@ func (c *Catalog) DropNamespace(ctx context.Context, req *api.DropNamespaceReque
 	resp := &api.DropNamespaceResponse{}
 	for {
 		var d dropper
-		err := c.update(ctx, func(tx store.Tx) error {
+		err := c.state.Update(ctx, func(tx store.Tx) error {
 			d = dropper{tx: tx}
-			ns, err := namespaceAt(tx, req.ID)
+			ns, err := state.NamespaceAt(tx, req.ID)
 			if err != nil {
 				if api.CodeOf(err) == api.CodeNamespaceNotFound && mode == "Skip" {
 					return keep(ctx, tx, resp)
@@ -205,7 +207,7 @@ func (c *Catalog) DropNamespace(ctx context.Context, req *api.DropNamespaceReque
 				err = dropEmpty(tx, ns)
 			}
 			if err == nil && len(d.pending) > 0 {
-				return errRolledBack
+				return state.ErrRolledBack
 			}
 			if err == nil {
 				err = d.unshared()
@@ -215,8 +217,8 @@ func (c *Catalog) DropNamespace(ctx context.Context, req *api.DropNamespaceReque
 			}
 			return keep(ctx, tx, resp)
 		})
-		if errors.Is(err, errRolledBack) {
-			if err := c.helpAll(ctx, d.pending); err != nil {
+		if errors.Is(err, state.ErrRolledBack) {
+			if err := c.completer.HelpAll(ctx, d.pending); err != nil {
 				return nil, err
 			}
 			continue
@@ -240,7 +242,7 @@ func dropEmpty(tx store.Tx, ns lance.Namespace) error {
 		return err
 	}
 	if len(below)+len(tables) > 0 {
-		return api.Errorf(api.CodeNamespaceNotEmpty, "namespace %q is not empty: drop what is in it first, or ask for behavior Cascade", show(ns.Path))
+		return api.Errorf(api.CodeNamespaceNotEmpty, "namespace %q is not empty: drop what is in it first, or ask for behavior Cascade", lance.ShowID(ns.Path))
 	}
 	return tx.DeleteNamespace(ns.ID)
 }
@@ -285,13 +287,4 @@ func (d *dropper) cascade(ns lance.Namespace) error {
 			return d.tx.DeleteNamespace(ns.ID)
 		}
 	}
-}
-
-// namespaceAt returns the namespace at a path, or the error of code 1.
-func namespaceAt(r store.Reader, id lance.NamespaceID) (lance.Namespace, error) {
-	ns, err := r.Namespace(id)
-	if errors.Is(err, store.ErrNotFound) {
-		return ns, missingNamespace(id)
-	}
-	return ns, err
 }

@@ -69,11 +69,3 @@ func (c *Catalog) sign(text []byte) []byte {
 	mac.Write(text)
 	return mac.Sum(nil)[:tokenMAC]
 }
-
-// cut takes the items beyond limit off a list that was read one longer, and reports whether there were any.
-func cut[T any](items []T, limit int) ([]T, bool) {
-	if len(items) > limit {
-		return items[:limit], true
-	}
-	return items, false
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/check"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore/objtest"
 )
@@ -178,7 +179,7 @@ func TestCheckListsAndLooksAtNothingElse(t *testing.T) {
 	s := newServer(t, distant)
 	s.fill(t, s.declare(t, "t"), 1, 30)
 	before := len(s.objects.Calls())
-	sum, err := s.Check(context.Background(), catalog.CheckOptions{StagedAge: 100 * 365 * 24 * time.Hour, Report: func(f catalog.Finding) { t.Errorf("found %+v", f) }})
+	sum, err := s.Check(context.Background(), check.Options{StagedAge: 100 * 365 * 24 * time.Hour, Report: func(f check.Finding) { t.Errorf("found %+v", f) }})
 	if err != nil || sum.Versions != 30 {
 		t.Fatalf("%+v, %v", sum, err)
 	}

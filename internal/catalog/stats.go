@@ -6,6 +6,7 @@ import (
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/memory"
 )
 
 // smallFragment is the number of rows under which a fragment counts as small: the size that the Lance library compacts to.
@@ -46,7 +47,7 @@ func (c *Catalog) GetTableStats(ctx context.Context, req *api.GetTableStatsReque
 	if err := countable(r.table, s); err != nil {
 		return nil, err
 	}
-	stats, err := remembered(c.memory, memoryKey{memoryOfStats, r.version.Digest}, func() (*tableStats, int64, error) {
+	stats, err := memory.Remembered(c.memory, memory.Key{What: memory.OfStats, Digest: r.version.Digest}, func() (*tableStats, int64, error) {
 		stats, err := r.stats(ctx, s)
 		return stats, 300, err
 	})

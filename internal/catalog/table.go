@@ -3,25 +3,29 @@ package catalog
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/commit"
+	"github.com/lancerest/lancerest/internal/commit/chain"
+	"github.com/lancerest/lancerest/internal/commit/finish"
 	"github.com/lancerest/lancerest/internal/lance"
-	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/state"
 	"github.com/lancerest/lancerest/internal/store"
 )
 
 // ListTables lists the names of the tables directly in a namespace, sorted bytewise; those that are only declared too, unless
 // include_declared is false. Errors: 1, 13.
 func (c *Catalog) ListTables(ctx context.Context, req *api.ListTablesRequest) (*api.ListTablesResponse, error) {
-	limit, cur, err := c.openPage(req.Page, "tables/"+pathKey(req.ID))
+	limit, cur, err := c.openPage(req.Page, "tables/"+lance.PathKey(req.ID))
 	if err != nil {
 		return nil, err
 	}
 	resp := &api.ListTablesResponse{}
 	more := false
-	err = c.view(ctx, func(r store.Reader) error {
+	err = c.state.View(ctx, func(r store.Reader) error {
 		resp.Tables = []string{}
-		ns, err := namespaceAt(r, req.ID)
+		ns, err := state.NamespaceAt(r, req.ID)
 		if err != nil {
 			return err
 		}
@@ -29,7 +33,7 @@ func (c *Catalog) ListTables(ctx context.Context, req *api.ListTablesRequest) (*
 		if err != nil {
 			return err
 		}
-		if names, more = cut(names, limit); len(names) > 0 {
+		if names, more = chain.Cut(names, limit); len(names) > 0 {
 			resp.Tables, cur.Name = names, names[len(names)-1]
 		}
 		return nil
@@ -53,7 +57,7 @@ func (c *Catalog) ListAllTables(ctx context.Context, req *api.ListTablesRequest,
 	}
 	resp := &api.ListTablesResponse{}
 	more := false
-	err = c.view(ctx, func(r store.Reader) error {
+	err = c.state.View(ctx, func(r store.Reader) error {
 		resp.Tables = []string{}
 		tables, err := r.ListAllTables(store.TablePage{
 			AfterNamespace: lance.ObjectID(cur.Space), AfterName: cur.Name, Limit: limit + 1, WithoutDeclared: unsaid(req.IncludeDeclared),
@@ -61,7 +65,7 @@ func (c *Catalog) ListAllTables(ctx context.Context, req *api.ListTablesRequest,
 		if err != nil {
 			return err
 		}
-		tables, more = cut(tables, limit)
+		tables, more = chain.Cut(tables, limit)
 		for _, t := range tables {
 			if lance.CheckPath(t.Path, delimiter) == nil {
 				resp.Tables = append(resp.Tables, lance.JoinID(t.Path, delimiter))
@@ -83,29 +87,29 @@ func (c *Catalog) ListAllTables(ctx context.Context, req *api.ListTablesRequest,
 // location holds a dataset: register it).
 func (c *Catalog) DeclareTable(ctx context.Context, req *api.DeclareTableRequest) (*api.DeclareTableResponse, error) {
 	s, err := c.declareStep(ctx, req)
-	if err == nil && s.location != "" {
-		err = c.fitsKeys(ctx, s.location, req.VendCredentials)
+	if err == nil && s.Location != "" {
+		err = c.fitsKeys(ctx, s.Location, req.VendCredentials)
 	}
 	if err != nil {
 		return nil, err
 	}
 	var t lance.Table
-	err = c.update(ctx, func(tx store.Tx) error {
-		ns, err := namespaceAt(tx, s.id.Namespace())
+	err = c.state.Update(ctx, func(tx store.Tx) error {
+		ns, err := state.NamespaceAt(tx, s.ID.Namespace())
 		if err != nil {
 			return err
 		}
 		t = lance.Table{
-			ID: tx.NewID(), Namespace: ns.ID, Path: s.id, State: lance.TableLive, Location: s.location,
-			Properties: inherited(s.properties, ns), CreatedAt: tx.Now(),
+			ID: tx.NewID(), Namespace: ns.ID, Path: s.ID, State: lance.TableLive, Location: s.Location,
+			Properties: chain.Inherited(s.Properties, ns), CreatedAt: tx.Now(),
 		}
 		if t.Location == "" {
-			if t.Location, err = c.newLocation(t.ID, s.id.Name(), ns.Location); err != nil {
+			if t.Location, err = c.places.NewLocation(t.ID, s.ID.Name(), ns.Location); err != nil {
 				return err
 			}
 		}
 		err = tx.InsertTable(t)
-		if refusal := declareRefusal(err, s.id, t.Location); refusal != nil {
+		if refusal := state.DeclareRefusal(err, s.ID, t.Location); refusal != nil {
 			return refusal
 		}
 		if err != nil {
@@ -120,28 +124,28 @@ func (c *Catalog) DeclareTable(ctx context.Context, req *api.DeclareTableRequest
 }
 
 // declareStep checks the request to declare a table.
-func (c *Catalog) declareStep(ctx context.Context, req *api.DeclareTableRequest) (step, error) {
-	s := step{kind: lance.EntryDeclare, id: req.ID, properties: req.Properties}
-	if err := checkTableID(s.id); err != nil {
+func (c *Catalog) declareStep(ctx context.Context, req *api.DeclareTableRequest) (commit.Step, error) {
+	s := commit.Step{Kind: lance.EntryDeclare, ID: req.ID, Properties: req.Properties}
+	if err := checkTableID(s.ID); err != nil {
 		return s, err
 	}
 	if err := checkProperties(req.Properties); err != nil || req.Location == nil {
 		return s, err
 	}
 	var err error
-	if s.location, err = c.givenLocation(ctx, *req.Location); err != nil {
+	if s.Location, err = c.places.Given(ctx, *req.Location); err != nil {
 		return s, err
 	}
-	p, err := c.place(s.location)
+	p, err := c.places.At(s.Location)
 	if err != nil {
 		return s, err
 	}
-	manifests, err := c.manifestsAbove(ctx, chainPlace{place: p, path: s.id}, 0)
+	manifests, err := c.chains.ManifestsAbove(ctx, chain.Located{Place: p, Path: s.ID}, 0)
 	if err == nil && len(manifests) > 0 {
-		err = api.Errorf(api.CodeInvalidTableState, "location %q holds a dataset already: register it instead, or declare the table elsewhere", s.location)
+		err = api.Errorf(api.CodeInvalidTableState, "location %q holds a dataset already: register it instead, or declare the table elsewhere", s.Location)
 	}
 	if err == nil {
-		err = p.checkVacant(ctx)
+		err = p.CheckVacant(ctx)
 	}
 	return s, err
 }
@@ -163,7 +167,7 @@ func checkPath(id []string) error {
 
 func declared(t lance.Table) *api.DeclareTableResponse {
 	return &api.DeclareTableResponse{
-		Location: ptr(t.Location), Properties: filled(t.Properties), ManagedVersioning: ptr(managed(t)),
+		Location: ptr(t.Location), Properties: filled(t.Properties), ManagedVersioning: ptr(chain.Managed(t)),
 	}
 }
 
@@ -175,7 +179,7 @@ func (c *Catalog) TableExists(ctx context.Context, req *api.TableExistsRequest) 
 	}
 	if req.Version != nil {
 		slot := lance.Slot{Chain: lance.Chain{Table: t.ID}, Number: lance.VersionNumber(*req.Version)}
-		if _, err := c.version(ctx, t, slot); err != nil {
+		if _, err := c.chains.Version(ctx, t, slot); err != nil {
 			return nil, err
 		}
 	}
@@ -188,29 +192,14 @@ func (c *Catalog) table(ctx context.Context, id lance.TableID) (lance.Table, err
 		return lance.Table{}, err
 	}
 	var t lance.Table
-	err := c.view(ctx, func(r store.Reader) (err error) {
-		t, err = tableAt(r, id)
+	err := c.state.View(ctx, func(r store.Reader) (err error) {
+		t, err = state.TableAt(r, id)
 		return err
 	})
 	if err == nil {
-		c.noteUse(t.ID)
+		c.chains.Use(t.ID)
 	}
 	return t, err
-}
-
-func tableAt(r store.Reader, id lance.TableID) (lance.Table, error) {
-	tables, err := r.Tables([]lance.TableID{id})
-	if err != nil {
-		return lance.Table{}, err
-	}
-	if tables[0].ID == 0 {
-		missing, err := missingTable(r, id)
-		if err != nil {
-			return lance.Table{}, err
-		}
-		return lance.Table{}, missing
-	}
-	return tables[0], nil
 }
 
 // DropTable removes a table and queues the removal of its directory in the same transaction. Its name is free at once, its
@@ -243,9 +232,9 @@ func endTable[Response any](ctx context.Context, c *Catalog, e ending, render fu
 	for {
 		var response *Response
 		var d dropper
-		err := c.update(ctx, func(tx store.Tx) error {
+		err := c.state.Update(ctx, func(tx store.Tx) error {
 			d = dropper{tx: tx}
-			t, err := tableAt(tx, e.id)
+			t, err := state.TableAt(tx, e.id)
 			if err != nil {
 				return err
 			}
@@ -253,7 +242,7 @@ func endTable[Response any](ctx context.Context, c *Catalog, e ending, render fu
 				return err
 			}
 			if len(d.pending) > 0 {
-				return errRolledBack
+				return state.ErrRolledBack
 			}
 			if err := d.unshared(); err != nil {
 				return err
@@ -265,10 +254,10 @@ func endTable[Response any](ctx context.Context, c *Catalog, e ending, render fu
 			c.wake(true)
 			return response, nil
 		}
-		if !errors.Is(err, errRolledBack) {
+		if !errors.Is(err, state.ErrRolledBack) {
 			return nil, err
 		}
-		if err := c.helpAll(ctx, d.pending); err != nil {
+		if err := c.completer.HelpAll(ctx, d.pending); err != nil {
 			return nil, err
 		}
 	}
@@ -286,9 +275,9 @@ func (d *dropper) table(t lance.Table, state lance.TableState) error {
 	d.dropped = true
 	if state == lance.TableDropped {
 		d.removed = append(d.removed, t)
-		return insertJob(d.tx, JobPurge, purgePayload{Table: t.ID, Location: t.Location})
+		return finish.InsertJob(d.tx, JobPurge, finish.PurgePayload{Table: t.ID, Location: t.Location})
 	}
-	return insertJob(d.tx, JobForget, forgetPayload{Table: t.ID})
+	return finish.InsertJob(d.tx, JobForget, finish.ForgetPayload{Table: t.ID})
 }
 
 // RenameTable gives a table another name, in its namespace or, where one is given, in another ([] is the root). The location,
@@ -307,17 +296,17 @@ func (c *Catalog) RenameTable(ctx context.Context, req *api.RenameTableRequest) 
 	if err := checkPath(to); err != nil {
 		return nil, err
 	}
-	err := c.update(ctx, func(tx store.Tx) error {
-		t, err := tableAt(tx, from)
+	err := c.state.Update(ctx, func(tx store.Tx) error {
+		t, err := state.TableAt(tx, from)
 		if err != nil {
 			return err
 		}
-		ns, err := namespaceAt(tx, to.Namespace())
-		if err == nil && pathKey(from) != pathKey(to) {
+		ns, err := state.NamespaceAt(tx, to.Namespace())
+		if err == nil && lance.PathKey(from) != lance.PathKey(to) {
 			err = tx.RenameTable(t.ID, ns.ID, to.Name())
 		}
 		if errors.Is(err, store.ErrExists) {
-			return tableExists(to)
+			return state.TableExists(to)
 		}
 		if err != nil {
 			return err
@@ -345,22 +334,22 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 	if err := checkProperties(req.Properties); err != nil {
 		return nil, err
 	}
-	location, err := c.givenLocation(ctx, req.Location)
+	location, err := c.places.Given(ctx, req.Location)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.registrable(ctx, id, mode); err != nil {
 		return nil, err
 	}
-	t := lance.Table{ID: c.store.NewID(), Path: id, State: lance.TableLive, Location: location, Properties: req.Properties}
-	finds, err := c.importable(ctx, t)
+	t := lance.Table{ID: c.state.Store.NewID(), Path: id, State: lance.TableLive, Location: location, Properties: req.Properties}
+	finds, err := c.chains.Importable(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	resp := &api.RegisterTableResponse{Location: ptr(location)}
 	for {
 		var d dropper
-		err := c.update(ctx, func(tx store.Tx) error {
+		err := c.state.Update(ctx, func(tx store.Tx) error {
 			d = dropper{tx: tx}
 			entered := t
 			if err := d.register(&entered, finds, mode); err != nil {
@@ -369,8 +358,8 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 			resp.Properties = filled(entered.Properties)
 			return keep(ctx, tx, resp)
 		})
-		if errors.Is(err, errRolledBack) {
-			err = c.helpAll(ctx, d.pending)
+		if errors.Is(err, state.ErrRolledBack) {
+			err = c.completer.HelpAll(ctx, d.pending)
 		} else if err == nil {
 			c.wake(d.dropped)
 			return resp, nil
@@ -383,20 +372,20 @@ func (c *Catalog) RegisterTable(ctx context.Context, req *api.RegisterTableReque
 
 // registrable looks at the names before storage is read: the namespace exists, and the name is free unless it is to be replaced.
 func (c *Catalog) registrable(ctx context.Context, id lance.TableID, mode string) error {
-	return c.view(ctx, func(r store.Reader) error {
-		if _, err := namespaceAt(r, id.Namespace()); err != nil {
+	return c.state.View(ctx, func(r store.Reader) error {
+		if _, err := state.NamespaceAt(r, id.Namespace()); err != nil {
 			return err
 		}
 		there, err := r.Tables([]lance.TableID{id})
 		if err == nil && there[0].ID != 0 && mode == "Create" {
-			err = tableExists(id)
+			err = state.TableExists(id)
 		}
 		return err
 	})
 }
 
-func (d *dropper) register(t *lance.Table, finds []found, mode string) error {
-	ns, err := namespaceAt(d.tx, t.Path.Namespace())
+func (d *dropper) register(t *lance.Table, finds []chain.Found, mode string) error {
+	ns, err := state.NamespaceAt(d.tx, t.Path.Namespace())
 	if err != nil {
 		return err
 	}
@@ -410,13 +399,13 @@ func (d *dropper) register(t *lance.Table, finds []found, mode string) error {
 				return err
 			}
 			if len(d.pending) > 0 {
-				return errRolledBack
+				return state.ErrRolledBack
 			}
 		}
 	}
-	t.Namespace, t.CreatedAt, t.Properties = ns.ID, d.tx.Now(), inherited(t.Properties, ns)
+	t.Namespace, t.CreatedAt, t.Properties = ns.ID, d.tx.Now(), chain.Inherited(t.Properties, ns)
 	err = d.tx.InsertTable(*t)
-	if refusal := declareRefusal(err, t.Path, t.Location); refusal != nil {
+	if refusal := state.DeclareRefusal(err, t.Path, t.Location); refusal != nil {
 		return refusal
 	}
 	if err != nil {
@@ -424,49 +413,24 @@ func (d *dropper) register(t *lance.Table, finds []found, mode string) error {
 	}
 	versions := make([]lance.Version, len(finds))
 	for i, f := range finds {
-		versions[i] = f.version
-		if err := noteClone(d.tx, t.ID, f.bases); err != nil {
+		versions[i] = f.Version
+		if err := chain.NoteClone(d.tx, t.ID, f.Bases); err != nil {
 			return err
 		}
 	}
 	return d.tx.InsertVersions(versions)
 }
 
-// asItIs leaves a manifest alone: an import changes nothing of a dataset, and its owner knows how long it has been there.
-func asItIs(string, []byte) error { return nil }
-
-// importable reads all versions that storage has of a dataset that is to be registered.
-func (c *Catalog) importable(ctx context.Context, t lance.Table) ([]found, error) {
-	p, err := c.place(t.Location)
-	if err != nil {
-		return nil, err
-	}
-	refs, err := p.branches(ctx)
-	if err != nil {
-		return nil, err
-	}
-	branches := []lance.Branch{lance.Main}
-	for _, ref := range refs {
-		branches = append(branches, ref.Name)
-	}
-	var all []found
-	for _, b := range branches {
-		cp := chainPlace{chain: lance.Chain{Table: t.ID, Branch: b}, place: p, path: t.Path}
-		var infos []objstore.Info
-		if infos, err = c.manifestsAbove(ctx, cp, 0); err != nil {
-			return nil, err
-		}
-		finds, err := c.inspect(ctx, cp, infos, asItIs)
+// unshared refuses to drop tables whose files live tables need, once all that is to be dropped is.
+func (d *dropper) unshared() error {
+	for _, t := range d.removed {
+		names, err := chain.ClonesOf(d.tx, t.Location)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if b == lance.Main && len(finds) == 0 {
-			return nil, p.proven(ctx, api.Errorf(api.CodeInvalidInput, "location %q holds no Lance table: there is no readable manifest in its %s directory", t.Location, lance.VersionsDir))
-		}
-		for _, f := range finds {
-			f.version.Origin = lance.OriginImport
-			all = append(all, f)
+		if len(names) > 0 {
+			return api.Errorf(api.CodeInvalidTableState, "table %q cannot be dropped: files in its directory belong to %s too, made of it by a shallow clone: drop that first, or deregister this one, which leaves its files", lance.ShowID(t.Path), strings.Join(names, ", "))
 		}
 	}
-	return all, nil
+	return nil
 }

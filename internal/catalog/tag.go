@@ -3,12 +3,13 @@ package catalog
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
+	"time"
 
 	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/commit/chain"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/objstore"
+	"github.com/lancerest/lancerest/internal/place"
 )
 
 // Tags live in storage, in the _refs/tags files that clients write themselves (client contract, fact 65); the operations here
@@ -16,7 +17,7 @@ import (
 
 // ListTableTags lists the tags of a table, sorted by name. Errors: 1, 4, 13, 19 (a damaged file).
 func (c *Catalog) ListTableTags(ctx context.Context, req *api.ListTableTagsRequest) (*api.ListTableTagsResponse, error) {
-	limit, cur, err := c.openPage(req.Page, "tags/"+pathKey(req.ID))
+	limit, cur, err := c.openPage(req.Page, "tags/"+lance.PathKey(req.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -24,19 +25,19 @@ func (c *Catalog) ListTableTags(ctx context.Context, req *api.ListTableTagsReque
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.place(t.Location)
+	p, err := c.places.At(t.Location)
 	if err != nil {
 		return nil, err
 	}
-	names, err := p.tagNames(ctx, cur.Name)
+	names, err := p.TagNames(ctx, cur.Name)
 	if err != nil {
 		return nil, err
 	}
-	names, more := cut(names, limit)
+	names, more := chain.Cut(names, limit)
 	resp := &api.ListTableTagsResponse{Tags: map[string]api.TagContents{}}
 	for _, name := range names {
 		cur.Name = name
-		tag, err := c.readTag(ctx, t, name)
+		tag, err := c.places.ReadTag(ctx, t, name)
 		if err != nil && api.CodeOf(err) == api.CodeTableTagNotFound {
 			continue // deleted since it was listed
 		}
@@ -53,32 +54,13 @@ func (c *Catalog) ListTableTags(ctx context.Context, req *api.ListTableTagsReque
 	return resp, err
 }
 
-// tagNames returns the names of a table's tags after the given one, sorted.
-func (p place) tagNames(ctx context.Context, after string) ([]string, error) {
-	prefix := lance.TagsPrefix(p.dir)
-	var names []string
-	for info, err := range p.objects.List(ctx, prefix, "") {
-		if err != nil {
-			return nil, storageError("list "+prefix, err)
-		}
-		if name, ok := lance.TagFromFile(strings.TrimPrefix(info.Key, prefix)); ok && name > after {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	if len(names) == 0 {
-		return nil, p.root.prove(ctx)
-	}
-	return names, nil
-}
-
 // GetTableTagVersion tells which version, of which branch, a tag names. Errors: 1, 4, 8, 13, 19.
 func (c *Catalog) GetTableTagVersion(ctx context.Context, req *api.GetTableTagVersionRequest) (*api.GetTableTagVersionResponse, error) {
 	t, err := c.table(ctx, req.ID)
 	if err != nil {
 		return nil, err
 	}
-	tag, err := c.readTag(ctx, t, req.Tag)
+	tag, err := c.places.ReadTag(ctx, t, req.Tag)
 	if err != nil {
 		return nil, err
 	}
@@ -89,56 +71,28 @@ func (c *Catalog) GetTableTagVersion(ctx context.Context, req *api.GetTableTagVe
 	return resp, nil
 }
 
-// readTag reads one tag. Errors: 8, 13, 19.
-func (c *Catalog) readTag(ctx context.Context, t lance.Table, name string) (lance.Tag, error) {
-	tag, _, err := c.openTag(ctx, t, name)
-	return tag, err
-}
-
-func (c *Catalog) openTag(ctx context.Context, t lance.Table, name string) (lance.Tag, objstore.Info, error) {
-	if err := lance.CheckTagName(name); err != nil {
-		return lance.Tag{}, objstore.Info{}, api.Errorf(api.CodeInvalidInput, "%v", err)
-	}
-	p, err := c.place(t.Location)
-	if err != nil {
-		return lance.Tag{}, objstore.Info{}, err
-	}
-	data, info, err := p.objects.Get(ctx, lance.TagKey(p.dir, name), refMax)
-	if errors.Is(err, objstore.ErrNotFound) {
-		return lance.Tag{}, info, p.proven(ctx, api.Errorf(api.CodeTableTagNotFound, "table %q has no tag %q", show(t.Path), name))
-	}
-	if err != nil {
-		return lance.Tag{}, info, storageError("read tag "+name, err)
-	}
-	tag, err := lance.ParseTag(name, data)
-	if err != nil {
-		return tag, info, refError("read tag "+name, err)
-	}
-	return tag, info, nil
-}
-
 // CreateTableTag gives a version a name. Of parallel calls for one name exactly one succeeds. Errors: 1, 4, 9, 11, 13, 22.
 func (c *Catalog) CreateTableTag(ctx context.Context, req *api.CreateTableTagRequest) (*api.CreateTableTagResponse, error) {
 	t, tag, err := c.tagFor(ctx, api.UpdateTableTagRequest(*req))
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.place(t.Location)
+	p, err := c.places.At(t.Location)
 	if err != nil {
 		return nil, err
 	}
-	tag.CreatedAt = c.now()
+	tag.CreatedAt = time.Now()
 	tag.UpdatedAt = tag.CreatedAt
 	data, err := lance.MarshalTag(tag)
 	if err != nil {
 		return nil, err
 	}
-	_, err = p.objects.PutIfAbsent(ctx, lance.TagKey(p.dir, tag.Name), data)
+	_, err = p.Objects.PutIfAbsent(ctx, lance.TagKey(p.Dir, tag.Name), data)
 	if errors.Is(err, objstore.ErrExists) {
-		return nil, api.Errorf(api.CodeTableTagAlreadyExists, "table %q has a tag %q already: update it, or choose another name", show(t.Path), tag.Name)
+		return nil, api.Errorf(api.CodeTableTagAlreadyExists, "table %q has a tag %q already: update it, or choose another name", lance.ShowID(t.Path), tag.Name)
 	}
 	if err != nil {
-		return nil, storageError("write tag "+tag.Name, err)
+		return nil, place.StorageError("write tag "+tag.Name, err)
 	}
 	return &api.CreateTableTagResponse{}, c.keepTagged(ctx, t, tag)
 }
@@ -149,25 +103,25 @@ func (c *Catalog) UpdateTableTag(ctx context.Context, req *api.UpdateTableTagReq
 	if err != nil {
 		return nil, err
 	}
-	old, info, err := c.openTag(ctx, t, req.Tag)
+	old, info, err := c.places.OpenTag(ctx, t, req.Tag)
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.place(t.Location)
+	p, err := c.places.At(t.Location)
 	if err != nil {
 		return nil, err
 	}
-	tag.CreatedAt, tag.UpdatedAt, tag.Metadata = old.CreatedAt, c.now(), old.Metadata
+	tag.CreatedAt, tag.UpdatedAt, tag.Metadata = old.CreatedAt, time.Now(), old.Metadata
 	data, err := lance.MarshalTag(tag)
 	if err != nil {
 		return nil, err
 	}
-	_, err = p.objects.PutIf(ctx, info.Key, info.ETag, data)
+	_, err = p.Objects.PutIf(ctx, info.Key, info.ETag, data)
 	if errors.Is(err, objstore.ErrChanged) {
-		return nil, api.Errorf(api.CodeConcurrentModification, "tag %q of table %q was changed by somebody else just now: read it and try again", req.Tag, show(t.Path))
+		return nil, api.Errorf(api.CodeConcurrentModification, "tag %q of table %q was changed by somebody else just now: read it and try again", req.Tag, lance.ShowID(t.Path))
 	}
 	if err != nil {
-		return nil, storageError("write tag "+req.Tag, err)
+		return nil, place.StorageError("write tag "+req.Tag, err)
 	}
 	return &api.UpdateTableTagResponse{}, c.keepTagged(ctx, t, tag)
 }
@@ -175,11 +129,11 @@ func (c *Catalog) UpdateTableTag(ctx context.Context, req *api.UpdateTableTagReq
 // keepTagged brings a version back that was deleted while a tag was given to it: its manifest goes only after the tags were looked
 // at once more.
 func (c *Catalog) keepTagged(ctx context.Context, t lance.Table, tag lance.Tag) error {
-	row, err := c.rowIn(ctx, lance.Slot{Chain: lance.Chain{Table: t.ID, Branch: tag.Branch}, Number: tag.Version})
+	row, err := c.state.RowIn(ctx, lance.Slot{Chain: lance.Chain{Table: t.ID, Branch: tag.Branch}, Number: tag.Version})
 	if err != nil || row.State == lance.VersionCommitted {
 		return err
 	}
-	return c.restore(ctx, row.Slot)
+	return c.chains.Restore(ctx, row.Slot)
 }
 
 // tagFor makes the tag that a request asks for, after seeing that its version exists.
@@ -198,7 +152,7 @@ func (c *Catalog) tagFor(ctx context.Context, req api.UpdateTableTagRequest) (la
 	if err != nil {
 		return t, lance.Tag{}, err
 	}
-	v, err := c.version(ctx, t, lance.Slot{Chain: lance.Chain{Table: t.ID, Branch: branch}, Number: lance.VersionNumber(req.Version)})
+	v, err := c.chains.Version(ctx, t, lance.Slot{Chain: lance.Chain{Table: t.ID, Branch: branch}, Number: lance.VersionNumber(req.Version)})
 	if err != nil {
 		return t, lance.Tag{}, err
 	}
@@ -211,56 +165,18 @@ func (c *Catalog) DeleteTableTag(ctx context.Context, req *api.DeleteTableTagReq
 	if err != nil {
 		return nil, err
 	}
-	_, info, err := c.openTag(ctx, t, req.Tag)
+	_, info, err := c.places.OpenTag(ctx, t, req.Tag)
 	if err != nil && api.CodeOf(err) != api.CodeInvalidTableState {
 		return nil, err
 	}
-	p, err := c.place(t.Location)
+	p, err := c.places.At(t.Location)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.objects.DeleteIf(ctx, info.Key, info.ETag); err != nil && !errors.Is(err, objstore.ErrChanged) {
-		return nil, storageError("remove tag "+req.Tag, err)
+	if err := p.Objects.DeleteIf(ctx, info.Key, info.ETag); err != nil && !errors.Is(err, objstore.ErrChanged) {
+		return nil, place.StorageError("remove tag "+req.Tag, err)
 	} else if err != nil {
-		return nil, api.Errorf(api.CodeConcurrentModification, "tag %q of table %q was changed by somebody else just now: read it and try again", req.Tag, show(t.Path))
+		return nil, api.Errorf(api.CodeConcurrentModification, "tag %q of table %q was changed by somebody else just now: read it and try again", req.Tag, lance.ShowID(t.Path))
 	}
 	return &api.DeleteTableTagResponse{}, nil
-}
-
-// referred returns the names of the tags and branches that need versions of a branch in the given ranges to stay.
-func (c *Catalog) referred(ctx context.Context, t lance.Table, branch lance.Branch, ranges [][2]lance.VersionNumber) ([]string, error) {
-	p, err := c.place(t.Location)
-	if err != nil {
-		return nil, err
-	}
-	within := func(v lance.VersionNumber) bool {
-		return slices.ContainsFunc(ranges, func(r [2]lance.VersionNumber) bool { return r[0] <= v && v <= r[1] })
-	}
-	var names []string
-	tags, err := p.tagNames(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range tags {
-		tag, err := c.readTag(ctx, t, name)
-		if err != nil && api.CodeOf(err) == api.CodeTableTagNotFound {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if tag.Branch == branch && within(tag.Version) {
-			names = append(names, "tag "+name)
-		}
-	}
-	refs, err := p.branches(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, ref := range refs {
-		if ref.ParentBranch == branch && within(ref.ParentVersion) {
-			names = append(names, "branch "+string(ref.Name))
-		}
-	}
-	return names, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/check"
 	"github.com/lancerest/lancerest/internal/lance"
 )
 
@@ -113,8 +114,8 @@ func TestReferencesKeepVersions(t *testing.T) {
 	}
 	s.listed(t, tb, 1, 2, 3, 9)
 	s.runJobs(t, catalog.JobDeleteManifests)
-	sum, found := s.check(t, catalog.CheckOptions{StagedAge: never})
-	want := catalog.CheckSummary{Tables: 1, Versions: sum.Versions, Tags: 4, Branches: 1, Pinned: 4}
+	sum, found := s.check(t, check.Options{StagedAge: never})
+	want := check.Summary{Tables: 1, Versions: sum.Versions, Tags: 4, Branches: 1, Pinned: 4}
 	if diff := cmp.Diff(want, sum); diff != "" || len(found) != 0 {
 		t.Errorf("check (-want +got), with findings %v:\n%s", found, diff)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lancerest/lancerest/api"
+	"github.com/lancerest/lancerest/internal/commit/chain"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/store"
 )
@@ -51,14 +52,14 @@ func (c *Catalog) DescribeTransaction(ctx context.Context, req *api.DescribeTran
 
 // transaction finds a resolved transaction by the id that a commit answered with.
 func (c *Catalog) transaction(ctx context.Context, path []string) (lance.Transaction, error) {
-	missing := api.Errorf(api.CodeTransactionNotFound, "transaction %q is unknown: give the transaction_id that a commit answered with, or a table's id and the version or the uuid of one of its own transactions", show(path))
+	missing := api.Errorf(api.CodeTransactionNotFound, "transaction %q is unknown: give the transaction_id that a commit answered with, or a table's id and the version or the uuid of one of its own transactions", lance.ShowID(path))
 	if len(path) != 1 || uuid.Validate(path[0]) != nil {
 		return lance.Transaction{}, missing
 	}
 	id := lance.TransactionID(strings.ToLower(path[0]))
-	for range readRounds {
+	for range chain.ReadRounds {
 		var t lance.Transaction
-		err := c.view(ctx, func(r store.Reader) (err error) {
+		err := c.state.View(ctx, func(r store.Reader) (err error) {
 			t, err = r.Transaction(id)
 			return err
 		})
@@ -68,7 +69,7 @@ func (c *Catalog) transaction(ctx context.Context, path []string) (lance.Transac
 		case err != nil || t.State != lance.TransactionPending:
 			return t, err
 		}
-		if err := c.help(ctx, id); err != nil {
+		if err := c.completer.Help(ctx, id); err != nil {
 			return t, err
 		}
 	}
@@ -135,7 +136,7 @@ func (c *Catalog) AlterTransaction(ctx context.Context, req *api.AlterTransactio
 		return nil, err
 	}
 	resp := &api.AlterTransactionResponse{}
-	err = c.update(ctx, func(tx store.Tx) error {
+	err = c.state.Update(ctx, func(tx store.Tx) error {
 		t, err := tx.Transaction(found.ID)
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/state"
 	"github.com/lancerest/lancerest/internal/store"
 )
 
@@ -17,13 +18,13 @@ func (c *Catalog) DropDeclared(ctx context.Context, id []string, location string
 		return ignoreMissing(err)
 	}
 	// A writer that commits past the catalog may have made versions of it.
-	if v, err := c.latest(ctx, t, lance.Main); err != nil || v.Number != 0 {
+	if v, err := c.chains.Latest(ctx, t, lance.Main); err != nil || v.Number != 0 {
 		return err
 	}
 	dropped := false
-	err = c.update(ctx, func(tx store.Tx) error {
+	err = c.state.Update(ctx, func(tx store.Tx) error {
 		dropped = false
-		now, err := tableAt(tx, id)
+		now, err := state.TableAt(tx, id)
 		if err != nil || now.ID != t.ID {
 			return ignoreMissing(err)
 		}
@@ -52,11 +53,11 @@ func ignoreMissing(err error) error {
 // machine alone is enough, as for directories. They may be handed to nobody else. Errors: 17 (the provider does not answer), 18, 19 (the
 // location is in no root).
 func (c *Catalog) EngineOptions(ctx context.Context, location string) (map[string]string, error) {
-	p, err := c.place(location)
+	p, err := c.places.At(location)
 	if err != nil {
 		return nil, err
 	}
-	given, err := p.root.Engine.WithKeys(ctx, p.location)
+	given, err := p.Root.Engine.WithKeys(ctx, p.Location)
 	if err != nil {
 		return nil, accessError(location, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/check"
 )
 
 // unmanaged are the properties of a table whose versions are storage's.
@@ -142,7 +143,7 @@ func TestManagedAgain(t *testing.T) {
 	s.lake.bypass(t, tb, 5)
 	s.lake.remove(t, tb.final(3))
 	s.listed(t, tb, 2, 4, 5)
-	sum, err := s.Check(t.Context(), catalog.CheckOptions{Report: func(f catalog.Finding) { t.Errorf("a check finds %+v", f) }})
+	sum, err := s.Check(t.Context(), check.Options{Report: func(f check.Finding) { t.Errorf("a check finds %+v", f) }})
 	if err != nil || sum.Tables != 1 {
 		t.Errorf("a check = %+v, %v, want one table", sum, err)
 	}

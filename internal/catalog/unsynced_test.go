@@ -9,6 +9,7 @@ import (
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/catalog"
+	"github.com/lancerest/lancerest/internal/check"
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/lance/lancetest"
 	"github.com/lancerest/lancerest/internal/objstore/objtest"
@@ -259,10 +260,10 @@ func TestOnlyWhoSyncedLetsGo(t *testing.T) {
 	before.fill(t, tb, 1, 3)
 	before.failPower(t, v, objtest.Gone)
 	checking := l.server(t)
-	_, found := checking.check(t, catalog.CheckOptions{})
+	_, found := checking.check(t, check.Options{})
 	missing := 0
 	for _, f := range found {
-		if f.Kind == catalog.FindingMissing && strings.Contains(f.What, "the state keeps it") {
+		if f.Kind == check.Missing && strings.Contains(f.What, "the state keeps it") {
 			missing++
 		}
 	}

@@ -83,6 +83,12 @@ func JoinID(parts []string, delimiter string) string {
 	return strings.Join(parts, delimiter)
 }
 
+// ShowID joins an id with the default delimiter, for a person to read: in messages, where nothing is read back from it.
+func ShowID(id []string) string { return JoinID(id, DefaultDelimiter) }
+
+// PathKey returns a map key for a path in list form; names hold no control characters, so no two paths share one (case A3).
+func PathKey(id []string) string { return strings.Join(id, "\x1f") }
+
 // CheckPath checks an id in list form. With a delimiter that is not empty it also demands that the path can be written with
 // it: no name may contain it, and joining and splitting must give the same names back ("a:" and "b" joined by "::" do not).
 // Pass "" where the request has no joined form (batch entries). The error is an *InvalidError.

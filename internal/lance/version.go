@@ -1,6 +1,10 @@
 package lance
 
-import "time"
+import (
+	"encoding/hex"
+	"fmt"
+	"time"
+)
 
 // VersionNumber is the number of a version as it travels on the wire: positive in a chain, negative for a detached version
 // (the u64 of the manifest with its top bit set, read as int64; client contract, fact 63).
@@ -45,6 +49,18 @@ const (
 
 // Digest is the SHA-256 of a manifest's bytes as published.
 type Digest [32]byte
+
+// HexDigest returns a digest in lower-case hexadecimal, as the records of transactions and jobs have it.
+func HexDigest(d Digest) string { return hex.EncodeToString(d[:]) }
+
+// ParseDigest reads what HexDigest has written. The error says that the record is damaged.
+func ParseDigest(text string) (Digest, error) {
+	var d Digest
+	if n, err := hex.Decode(d[:], []byte(text)); err != nil || n != len(d) {
+		return d, fmt.Errorf("digest %q on record is damaged", text)
+	}
+	return d, nil
+}
 
 // Version is one version of a table: a row of the catalog and a manifest in storage.
 type Version struct {
