@@ -61,6 +61,7 @@ func layers() map[string]layer {
 		"internal/engine/worker":            {own: []string{"api", "internal/auth", "internal/engine", "internal/lockfile"}},
 		"internal/store":                    {own: []string{"internal/lance"}},
 		"internal/store/sqlstore":           {own: []string{"internal/lance", "internal/lockfile", "internal/store"}, outside: []string{"github.com/ncruces/go-sqlite3", "github.com/jackc/pgx/v5", uuid, unix}},
+		"internal/store/sqlstore/dumpfile":  {},
 		"internal/store/sqlstore/pgtest":    {outside: []string{"github.com/jackc/pgx/v5"}},
 		"internal/store/sqlstore/turns":     {own: []string{"internal/store"}, outside: []string{syncing}},
 		"internal/store/storetest":          {own: []string{"internal/lance", "internal/store"}, outside: []string{cmp}},

@@ -24,7 +24,6 @@ func allowed() map[string]string {
 	return map[string]string{
 		"variable: cmd/lancerest/version.go release": "the linker sets it in release builds; nothing else does",
 
-		"package: internal/store/sqlstore":           "the statements, what runs them in two dialects, and the dump of all rows share unexported parts; what stands by itself has left (turns, lockfile)",
 		"bool: internal/catalog/page.go closeCursor": "more is what cut returned on the line before, at every call",
 
 		"bool: internal/objstore/local/staged.go stage":  "the two ways to put a file differ only here; the argument has a name at each call",

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/app"
-	"github.com/lancerest/lancerest/internal/store/sqlstore"
+	"github.com/lancerest/lancerest/internal/store/sqlstore/dumpfile"
 )
 
 // TestExportAndImport: what is exported beside a running server is a catalog elsewhere, on the same tables, that knows them and takes the page
@@ -56,8 +56,8 @@ func TestImportOverSomething(t *testing.T) {
 	if _, err := app.Export(t.Context(), config, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "there is no catalog in "+config.Data) {
 		t.Errorf("an export of nothing: %v", err)
 	}
-	if _, err := app.ImportState(t.Context(), config, strings.NewReader("{}\n")); !errors.Is(err, sqlstore.ErrDump) {
-		t.Errorf("an import of something else: got error %v, want %v", err, sqlstore.ErrDump)
+	if _, err := app.ImportState(t.Context(), config, strings.NewReader("{}\n")); !errors.Is(err, dumpfile.ErrRefused) {
+		t.Errorf("an import of something else: got error %v, want %v", err, dumpfile.ErrRefused)
 	}
 	a, err := app.New(t.Context(), config)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestImportOverSomething(t *testing.T) {
 	if _, err := app.Export(t.Context(), config, &dump); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.ImportState(t.Context(), config, &dump); !errors.Is(err, sqlstore.ErrNotEmpty) {
-		t.Errorf("got error %v, want %v", err, sqlstore.ErrNotEmpty)
+	if _, err := app.ImportState(t.Context(), config, &dump); !errors.Is(err, dumpfile.ErrNotEmpty) {
+		t.Errorf("got error %v, want %v", err, dumpfile.ErrNotEmpty)
 	}
 }

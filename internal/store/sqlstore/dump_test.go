@@ -20,6 +20,7 @@ import (
 	"github.com/lancerest/lancerest/internal/lance"
 	"github.com/lancerest/lancerest/internal/store"
 	"github.com/lancerest/lancerest/internal/store/sqlstore"
+	"github.com/lancerest/lancerest/internal/store/sqlstore/dumpfile"
 )
 
 // pages is how many versions take several pages.
@@ -114,8 +115,8 @@ func TestDump(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if _, err := sqlstore.Import(t.Context(), into, strings.NewReader(dump)); !errors.Is(err, sqlstore.ErrNotEmpty) {
-		t.Errorf("a second import: got error %v, want %v", err, sqlstore.ErrNotEmpty)
+	if _, err := sqlstore.Import(t.Context(), into, strings.NewReader(dump)); !errors.Is(err, dumpfile.ErrNotEmpty) {
+		t.Errorf("a second import: got error %v, want %v", err, dumpfile.ErrNotEmpty)
 	}
 	if diff := cmp.Diff(dump, export(t, into)); diff != "" {
 		t.Errorf("a refused import changed the state:\n%.2000s", diff)
@@ -201,8 +202,8 @@ func TestImportRefuses(t *testing.T) {
 			into := fresh(t)
 			empty := export(t, into)
 			_, err := sqlstore.Import(t.Context(), into, strings.NewReader(broken))
-			if !errors.Is(err, sqlstore.ErrDump) {
-				t.Errorf("got error %v, want %v", err, sqlstore.ErrDump)
+			if !errors.Is(err, dumpfile.ErrRefused) {
+				t.Errorf("got error %v, want %v", err, dumpfile.ErrRefused)
 			}
 			if diff := cmp.Diff(empty, export(t, into)); diff != "" {
 				t.Errorf("a refused import left something:\n%.2000s", diff)

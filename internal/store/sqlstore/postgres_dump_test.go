@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lancerest/lancerest/internal/store/sqlstore"
+	"github.com/lancerest/lancerest/internal/store/sqlstore/dumpfile"
 	"github.com/lancerest/lancerest/internal/store/sqlstore/pgtest"
 )
 
@@ -27,8 +28,8 @@ func dumpBetween(t *testing.T, cluster *pgtest.Cluster) {
 	if got := carried(t, export(t, two), fresh(t)); got != dump {
 		t.Error("SQLite exports something else than what it got from PostgreSQL")
 	}
-	if _, err := sqlstore.Import(t.Context(), one, strings.NewReader(dump)); !errors.Is(err, sqlstore.ErrNotEmpty) {
-		t.Errorf("a second import: got error %v, want %v", err, sqlstore.ErrNotEmpty)
+	if _, err := sqlstore.Import(t.Context(), one, strings.NewReader(dump)); !errors.Is(err, dumpfile.ErrNotEmpty) {
+		t.Errorf("a second import: got error %v, want %v", err, dumpfile.ErrNotEmpty)
 	}
 }
 
@@ -42,8 +43,8 @@ func dumpRefused(t *testing.T, cluster *pgtest.Cluster) {
 	for n, broken := range []string{
 		"", dump[:len(dump)/2], strings.Replace(dump, "s3cret", "s4cret", 1), dump + "x", strings.Replace(dump, `"format":1`, `"format":2`, 1),
 	} {
-		if _, err := sqlstore.Import(t.Context(), into, strings.NewReader(broken)); !errors.Is(err, sqlstore.ErrDump) {
-			t.Errorf("broken dump %d: got error %v, want %v", n, err, sqlstore.ErrDump)
+		if _, err := sqlstore.Import(t.Context(), into, strings.NewReader(broken)); !errors.Is(err, dumpfile.ErrRefused) {
+			t.Errorf("broken dump %d: got error %v, want %v", n, err, dumpfile.ErrRefused)
 		}
 		if export(t, into) != empty {
 			t.Fatalf("broken dump %d left something", n)

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -70,7 +71,11 @@ func leave(c schemaConn, old Old) error {
 			return err
 		}
 		for _, row := range old.Rows {
-			sql := "INSERT INTO " + row.Table + " (" + strings.Join(row.Columns, ", ") + ") VALUES (" + parameters(len(row.Columns)) + ")"
+			list := make([]string, len(row.Columns))
+			for i := range list {
+				list[i] = "$" + strconv.Itoa(i+1)
+			}
+			sql := "INSERT INTO " + row.Table + " (" + strings.Join(row.Columns, ", ") + ") VALUES (" + strings.Join(list, ", ") + ")"
 			if _, err := c.exec(sql, [][]any{row.Values}); err != nil {
 				return err
 			}

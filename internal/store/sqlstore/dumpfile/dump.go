@@ -1,4 +1,8 @@
-package sqlstore
+// Package dumpfile knows the form in which a whole state is written down: as lines of JSON, a header, one line a row, and a last line that holds how many rows
+// there are of each table and the SHA-256 of all lines before it. The same state gives the same bytes in every dialect.
+//
+// What does not live here: databases and their transactions, which package sqlstore has.
+package dumpfile
 
 import (
 	"bufio"
@@ -16,12 +20,26 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/lancerest/lancerest/internal/store"
 )
 
-// A dump is the whole state as lines of JSON: a header, one line a row, and a last line that holds how many rows there are of each table
-// and the SHA-256 of all lines before it. The same state gives the same bytes in every dialect.
+// Database is one transaction of a database that has the newest schema. Parameters are written $1, $2, … and bound from int64, string, []byte and
+// nil only.
+type Database interface {
+	// Schema returns the number of the schema.
+	Schema() (int64, error)
+	// Query runs sql with args and calls scan for every row. It stops at the first error, scan's included.
+	Query(sql string, args []any, scan func(Row) error) error
+	// Exec runs sql once for each list of arguments, in order.
+	Exec(sql string, args [][]any) error
+}
+
+// Row reads the columns of one row by position. It is valid only inside the call of scan.
+type Row interface {
+	Int(column int) int64
+	Text(column int) string
+	// Bytes returns a slice that the caller must not keep.
+	Bytes(column int) []byte
+}
 
 // dumpFormat is the version of the form of the lines. A reader refuses any other.
 const dumpFormat = 1
@@ -36,8 +54,8 @@ const (
 	lineMax = 256 << 20
 )
 
-// ErrDump is the error of a dump that cannot be imported as it is: cut off, changed, or of another version.
-var ErrDump = errors.New("the file cannot be imported")
+// ErrRefused is the error of a dump that cannot be imported as it is: cut off, changed, or of another version.
+var ErrRefused = errors.New("the file cannot be imported")
 
 // ErrNotEmpty is the error of an import into a catalog that holds something already.
 var ErrNotEmpty = errors.New("the catalog is not empty")
@@ -166,40 +184,27 @@ func parameters(n int) string {
 	return strings.Join(list, ", ")
 }
 
-// Export writes the whole state of a store of this package to w, from one snapshot and in bounded memory, and returns the number of rows.
-// What was written counts for nothing if it returns an error. The dump holds the catalog's secret and all that callers have stored.
-func Export(ctx context.Context, s store.Store, w io.Writer) (int64, error) {
-	var rows int64
+// Write writes the whole state in a database to w, in bounded memory, and returns the number of rows. What was written counts for nothing if it
+// returns an error, which is that of the database, of w, or of ctx, or says which value cannot be written.
+func Write(ctx context.Context, d Database, w io.Writer) (int64, error) {
 	buffered := bufio.NewWriterSize(w, 1<<16)
-	err := s.View(ctx, func(r store.Reader) error {
-		own, ok := r.(*reader)
-		if !ok {
-			return fmt.Errorf("a reader of type %T is not of this package", r)
-		}
-		e := exporter{ctx: ctx, statements: own, w: buffered, sum: sha256.New()}
-		var err error
-		rows, err = e.run()
-		return err
-	})
+	rows, err := (&exporter{ctx: ctx, database: d, w: buffered, sum: sha256.New()}).run()
 	if err != nil {
-		return 0, fmt.Errorf("export the state: %w", err)
+		return 0, err
 	}
-	if err := buffered.Flush(); err != nil {
-		return 0, fmt.Errorf("export the state: %w", err)
-	}
-	return rows, nil
+	return rows, buffered.Flush()
 }
 
 // exporter writes one dump.
 type exporter struct {
-	ctx        context.Context
-	statements statements
-	w          io.Writer
-	sum        hash.Hash
+	ctx      context.Context
+	database Database
+	w        io.Writer
+	sum      hash.Hash
 }
 
 func (e *exporter) run() (int64, error) {
-	schema, err := schemaNumber(e.statements)
+	schema, err := e.database.Schema()
 	if err != nil {
 		return 0, err
 	}
@@ -227,7 +232,7 @@ func (e *exporter) table(t dumpTable) (int64, error) {
 	for {
 		n := 0
 		last := after
-		err := e.statements.query(t.page(after == nil), [][]any{append(slices.Clip(after), int64(dumpPage))}, func(_ int, r row) error {
+		err := e.database.Query(t.page(after == nil), append(slices.Clip(after), int64(dumpPage)), func(r Row) error {
 			values, err := t.read(r)
 			if err != nil {
 				return err
@@ -248,7 +253,7 @@ func (e *exporter) table(t dumpTable) (int64, error) {
 }
 
 // read returns a row's values as int64, string, []byte and nil.
-func (t dumpTable) read(r row) ([]any, error) {
+func (t dumpTable) read(r Row) ([]any, error) {
 	values := make([]any, len(t.columns))
 	null := len(t.columns) // the next column that says whether one is NULL
 	for i, c := range t.columns {
@@ -283,40 +288,20 @@ func (e *exporter) line(v any) error {
 	return err
 }
 
-// Import fills an empty store of this package with a dump in one transaction and returns the number of rows. Where it returns an error
-// nothing stays, except for store.ErrUnknown: then either all of it is there or nothing. The error wraps ErrDump if the dump is at fault,
-// ErrNotEmpty if the catalog holds anything already.
-func Import(ctx context.Context, s store.Store, r io.Reader) (int64, error) {
-	var rows int64
-	begun := false
-	err := s.Update(ctx, func(t store.Tx) error {
-		own, ok := t.(*tx)
-		if !ok {
-			return fmt.Errorf("a transaction of type %T is not of this package", t)
-		}
-		if begun { // what was read from r is gone
-			return fmt.Errorf("another process has used the database meanwhile; stop it and import again: %w", store.ErrContention)
-		}
-		begun = true
-		i := importer{ctx: ctx, statements: own, r: bufio.NewReaderSize(r, 1<<16), sum: sha256.New(), rows: map[string]int64{}}
-		var err error
-		rows, err = i.run()
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("import a state: %w", err)
-	}
-	return rows, nil
+// Read fills an empty database with a dump and returns the number of rows. Where it returns an error nothing of what it wrote may stay. The error
+// wraps ErrRefused if the dump is at fault, ErrNotEmpty if the database holds anything already; any other is that of the database, of r, or of ctx.
+func Read(ctx context.Context, d Database, r io.Reader) (int64, error) {
+	return (&importer{ctx: ctx, database: d, r: bufio.NewReaderSize(r, 1<<16), sum: sha256.New(), rows: map[string]int64{}}).run()
 }
 
 // importer reads one dump.
 type importer struct {
-	ctx        context.Context
-	statements statements
-	r          *bufio.Reader
-	sum        hash.Hash // of the lines before the one read last
-	number     int       // of the line read last
-	rows       map[string]int64
+	ctx      context.Context
+	database Database
+	r        *bufio.Reader
+	sum      hash.Hash // of the lines before the one read last
+	number   int       // of the line read last
+	rows     map[string]int64
 
 	table   dumpTable // whose rows wait to be inserted
 	waiting [][]any
@@ -359,7 +344,11 @@ func (i *importer) empty() error {
 		if t.name == "objects" {
 			where = " WHERE id <> 0"
 		}
-		found, err := exists(i.statements, "SELECT "+t.columns[0].name+" FROM "+t.name+where+" LIMIT 1")
+		found := false
+		err := i.database.Query("SELECT "+t.columns[0].name+" FROM "+t.name+where+" LIMIT 1", nil, func(Row) error {
+			found = true
+			return nil
+		})
 		if err != nil {
 			return err
 		}
@@ -367,8 +356,7 @@ func (i *importer) empty() error {
 			return fmt.Errorf("%w: table %s has rows; a state can only be imported where no server has ever run", ErrNotEmpty, t.name)
 		}
 	}
-	_, err := change(i.statements, `DELETE FROM objects WHERE id = 0`)
-	return err
+	return i.database.Exec(`DELETE FROM objects WHERE id = 0`, [][]any{nil})
 }
 
 func (i *importer) header() error {
@@ -383,7 +371,7 @@ func (i *importer) header() error {
 	if h.Format != dumpFormat {
 		return i.refuse("its format is %d, this binary knows %d: use the version of lancerest that wrote it", h.Format, dumpFormat)
 	}
-	schema, err := schemaNumber(i.statements)
+	schema, err := i.database.Schema()
 	if err != nil {
 		return err
 	}
@@ -463,7 +451,7 @@ func (i *importer) flush() error {
 	if len(i.waiting) == 0 {
 		return nil
 	}
-	if _, err := i.statements.exec(i.table.insert(), i.waiting); err != nil {
+	if err := i.database.Exec(i.table.insert(), i.waiting); err != nil {
 		return fmt.Errorf("insert rows of %s up to line %d: %w", i.table.name, i.number, err)
 	}
 	i.waiting, i.bytes = i.waiting[:0], 0
@@ -523,5 +511,5 @@ func (i *importer) verify(line []byte) error {
 
 // refuse says what is wrong with the dump.
 func (i *importer) refuse(format string, args ...any) error {
-	return fmt.Errorf("%w: line %d: %s", ErrDump, i.number, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: line %d: %s", ErrRefused, i.number, fmt.Sprintf(format, args...))
 }
