@@ -31,12 +31,12 @@ func (e *Engine) perform(ctx context.Context, job store.Job) error {
 	e.log(ctx, "a job begins", task, slog.Int("attempt", job.Attempts+1))
 	results, err := e.attempt(ctx, job, task)
 	took := time.Since(began)
-	if errors.Is(err, catalog.ErrTaskEnded) || errors.Is(context.Cause(ctx), jobs.ErrLost) {
+	if errors.Is(err, catalog.ErrTaskEnded) || err != nil && errors.Is(context.Cause(ctx), jobs.ErrLost) {
 		e.log(ctx, "a job was taken back", task, slog.Duration("took", took))
 		e.ended(task.ID)
 		return jobs.ErrLost
 	}
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	failed, retry := e.judge(job, err)
@@ -49,7 +49,7 @@ func (e *Engine) perform(ctx context.Context, job store.Job) error {
 		status = api.TransactionFailed
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}
-	err = e.opts.Catalog.EndTask(ctx, task.ID, results, failed)
+	err = e.opts.Catalog.EndTask(context.WithoutCancel(ctx), task.ID, results, failed)
 	if err != nil && !errors.Is(err, catalog.ErrTaskEnded) {
 		return err // the work is done; an attempt that finds that ends the job
 	}
