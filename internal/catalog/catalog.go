@@ -94,7 +94,6 @@ const (
 // specification; anything else that is returned is internal.
 type Catalog struct {
 	opts      Options
-	store     store.Store
 	secret    []byte
 	state     *state.State
 	places    *place.Places
@@ -124,7 +123,7 @@ func New(ctx context.Context, opts Options) (*Catalog, error) {
 	if opts.Wake == nil {
 		opts.Wake = func() {}
 	}
-	c := &Catalog{opts: opts, store: opts.Store, state: &state.State{Store: opts.Store}, memory: memory.New()}
+	c := &Catalog{opts: opts, state: &state.State{Store: opts.Store}, memory: memory.New()}
 	var err error
 	if c.secret, err = c.loadSecret(ctx); err != nil {
 		return nil, fmt.Errorf("load the catalog's secret: %w", err)

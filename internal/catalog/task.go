@@ -12,6 +12,7 @@ import (
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/auth"
 	"github.com/lancerest/lancerest/internal/lance"
+	"github.com/lancerest/lancerest/internal/state"
 	"github.com/lancerest/lancerest/internal/store"
 )
 
@@ -76,8 +77,8 @@ func (c *Catalog) QueueTask(ctx context.Context, q QueuedTask) (lance.Transactio
 		task.Principal = auth.PrincipalFrom(ctx).Name
 	}
 	var id lance.TransactionID
-	err = c.update(ctx, func(tx store.Tx) error {
-		t, err := tableAt(tx, q.ID)
+	err = c.state.Update(ctx, func(tx store.Tx) error {
+		t, err := state.TableAt(tx, q.ID)
 		if err != nil {
 			return err
 		}
@@ -87,7 +88,7 @@ func (c *Catalog) QueueTask(ctx context.Context, q QueuedTask) (lance.Transactio
 				return err
 			}
 		}
-		id, task.ID, task.Table = c.store.NewTransactionID(), "", t.ID
+		id, task.ID, task.Table = c.state.Store.NewTransactionID(), "", t.ID
 		task.ID = id
 		payload, err := json.Marshal(task)
 		if err != nil {
@@ -117,8 +118,8 @@ func (c *Catalog) QueueTask(ctx context.Context, q QueuedTask) (lance.Transactio
 // WatchTable queues a job of a kind for a live table, for the caller that ctx carries, which has no record: it is run from the given time on for
 // as long as whoever performs it wishes. Errors: 1, 4.
 func (c *Catalog) WatchTable(ctx context.Context, kind string, id []string, at time.Time) error {
-	return c.update(ctx, func(tx store.Tx) error {
-		t, err := tableAt(tx, id)
+	return c.state.Update(ctx, func(tx store.Tx) error {
+		t, err := state.TableAt(tx, id)
 		if err != nil {
 			return err
 		}
@@ -158,7 +159,7 @@ func waiting(r store.Reader, kind string, table lance.ObjectID) (lance.Transacti
 // OpenTasks returns the records of the tasks of some kinds that have not ended.
 func (c *Catalog) OpenTasks(ctx context.Context, kinds []string) ([]lance.Transaction, error) {
 	var all []lance.Transaction
-	err := c.view(ctx, func(r store.Reader) error {
+	err := c.state.View(ctx, func(r store.Reader) error {
 		all = nil
 		for _, kind := range kinds {
 			open, err := openTasks(r, kind)
@@ -203,7 +204,7 @@ type BegunTask struct {
 // BeginTask counts an attempt at a task and says where its table is. Errors: ErrTaskEnded, 4 where the table was dropped.
 func (c *Catalog) BeginTask(ctx context.Context, task Task) (BegunTask, error) {
 	var b BegunTask
-	err := c.update(ctx, func(tx store.Tx) error {
+	err := c.state.Update(ctx, func(tx store.Tx) error {
 		t, err := tx.Transaction(task.ID)
 		if errors.Is(err, store.ErrNotFound) || err == nil && !taskOpen(t) {
 			return ErrTaskEnded
@@ -229,7 +230,7 @@ func (c *Catalog) BeginTask(ctx context.Context, task Task) (BegunTask, error) {
 // TaskPath returns where the table of a task is. Errors: 4 where it was dropped.
 func (c *Catalog) TaskPath(ctx context.Context, task Task) (lance.TableID, error) {
 	var path lance.TableID
-	err := c.view(ctx, func(r store.Reader) (err error) {
+	err := c.state.View(ctx, func(r store.Reader) (err error) {
 		path, err = taskPath(r, task)
 		return err
 	})
@@ -250,7 +251,7 @@ func taskPath(r store.Reader, task Task) (lance.TableID, error) {
 // EndTask records what a task came to and removes its job: results by their names, or why it failed. The error is ErrTaskEnded where it
 // has been ended meanwhile.
 func (c *Catalog) EndTask(ctx context.Context, id lance.TransactionID, results map[string]string, failed *api.Error) error {
-	return c.update(ctx, func(tx store.Tx) error {
+	return c.state.Update(ctx, func(tx store.Tx) error {
 		t, err := tx.Transaction(id)
 		if err != nil {
 			return err
@@ -306,7 +307,7 @@ func alterTask(t lance.Transaction, status string) *api.Error {
 // TaskEnded returns the results of a task that has ended, or why it did not succeed, and whether it has ended. Errors: 10.
 func (c *Catalog) TaskEnded(ctx context.Context, id lance.TransactionID) (results map[string]string, failed *api.Error, ended bool, err error) {
 	var t lance.Transaction
-	err = c.view(ctx, func(r store.Reader) (err error) {
+	err = c.state.View(ctx, func(r store.Reader) (err error) {
 		t, err = r.Transaction(id)
 		return err
 	})
