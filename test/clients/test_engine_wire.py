@@ -83,7 +83,7 @@ def test_a_head_in_pieces_and_in_chunks(address: str) -> None:
         b"nonsense\r\n\r\n",
         b"GET /status HTTP/1.0\r\n\r\n",
         b"GET /status HTTP/1.1\r\nno header\r\n\r\n",
-        b"GET /status HTTP/1.1\r\n" + b"a: b\r\n" * 1000 + b"\r\n",
+        b"GET /status HTTP/1.1\r\n" + b"a" * 70_000,
         b"GET /status HTTP/1.1\r\nHost: cut o",
         b"POST /X HTTP/1.1\r\nContent-Length: many\r\n\r\n",
         b"POST /X HTTP/1.1\r\nAuthorization: Bearer s\r\nContent-Length: 2\r\n\r\n{}",

@@ -36,7 +36,7 @@ func newMember(network, address, secret string) *member {
 		},
 		MaxIdleConnsPerHost: 64,
 		DisableCompression:  true,
-		WriteBufferSize:     256 << 10,
+		WriteBufferSize:     32 << 10, // rows come in larger pieces, which go past it
 		ReadBufferSize:      256 << 10,
 	}
 	return &member{client: &http.Client{Transport: transport}, base: "http://worker/", secret: secret, idle: make(chan struct{}, 1)}

@@ -44,6 +44,11 @@ func newRowStream(from io.Reader) *rowStream {
 	return s
 }
 
+// WriteTo implements io.WriterTo: without it http.Transport would pass on 32 KiB at a time, each a chunk that the worker has to take apart.
+func (s *rowStream) WriteTo(w io.Writer) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{w}, s.PipeReader, make([]byte, rowBuffer))
+}
+
 // cut keeps the stream from being read on: at most one more piece is taken from the caller.
 func (s *rowStream) cut() {
 	close(s.done)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from .errors import BAD_STATE, BrokenStreamError, RefusedError
 from .tables import Caller, Table, Tables
-from .wire import Body
+from .wire import Aligned, Body
 
 # Lance wants decimals at multiples of 16 bytes, and Arrow streams promise 8.
 _ALIGNED = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
@@ -85,7 +85,7 @@ class Request:
     def rows(self) -> pa.RecordBatchReader:
         """Return the rows that the caller sends, which are read as they come."""
         try:
-            stream = pa.ipc.open_stream(pa.PythonFile(self._body.buffered(), mode="r"), options=_ALIGNED)
+            stream = pa.ipc.open_stream(pa.PythonFile(Aligned(self._body), mode="r"), options=_ALIGNED)
         except BrokenStreamError:
             raise
         except (pa.ArrowInvalid, OSError) as err:

@@ -32,7 +32,7 @@ ARROW_FILE = "application/vnd.apache.arrow.file"
 _HEAD_MAX = 64 << 20
 # Answers up to this many bytes of rows are sent whole.
 _SMALL = 1 << 20
-_BUFFER = 256 << 10
+_BUFFER = 64 << 10
 _LINGER_SECONDS = 2.0
 _WATCH_SECONDS = 0.25
 

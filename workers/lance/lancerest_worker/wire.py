@@ -10,11 +10,14 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pyarrow as pa
+
 from .errors import BrokenStreamError
 
 _LINE_MAX = 64 << 10
-_HEADERS_MAX = 100
-_BUFFER = 1 << 20
+_END = b"\r\n\r\n"
+_BUFFER = 64 << 10
+_DISCARDED = 1 << 20
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found"}
 
 
@@ -43,22 +46,33 @@ class Head:
 
 def read_head(source: Any) -> Head | None:
     """Read the head of the next request, None where the connection ends before it. What is no head raises HeadError."""
-    line = source.readline(_LINE_MAX)
-    if not line:
+    seen = source.peek()
+    if not seen:
         return None
-    parts = line.split()
+    end = seen.find(_END)
+    text = source.read(end + len(_END)) if end >= 0 else _in_pieces(source)
+    first, _, rest = text.partition(b"\r\n")
+    parts = first.split()
     if len(parts) != 3 or parts[2] != b"HTTP/1.1":
-        raise HeadError(f"the request line {line[:100]!r}")
+        raise HeadError(f"the request line {first[:100]!r}")
     headers: dict[str, str] = {}
-    for _ in range(_HEADERS_MAX):
-        header = source.readline(_LINE_MAX)
-        if header in (b"\r\n", b"\n"):
-            return Head(parts[0].decode("latin-1"), parts[1].decode("latin-1"), headers)
-        name, colon, value = header.partition(b":")
-        if not colon:
-            raise HeadError(f"the header {header[:100]!r}")
-        headers[name.decode("latin-1").lower()] = value.strip().decode("latin-1")
-    raise HeadError(f"more than {_HEADERS_MAX} headers")
+    for line in rest[: -len(_END)].decode("latin-1").split("\r\n"):
+        name, colon, value = line.partition(":")
+        if line and not colon:
+            raise HeadError(f"the header {line[:100]!r}")
+        headers[name.lower()] = value.strip()
+    return Head(parts[0].decode("latin-1"), parts[1].decode("latin-1"), headers)
+
+
+def _in_pieces(source: Any) -> bytes:
+    """Read a head that has not come at once."""
+    text = b""
+    while not text.endswith(_END):
+        line = source.readline(_LINE_MAX)
+        text += line
+        if not line or len(text) > _LINE_MAX:
+            raise HeadError(f"{len(text)} bytes without the empty line that ends a head")
+    return text
 
 
 def answer_head(status: int, kind: str, length: int | None, close: bool) -> bytes:
@@ -125,15 +139,33 @@ class Body(io.RawIOBase):
         self.broken = True
         raise BrokenStreamError("the stream of rows broke off before its end")
 
-    def buffered(self) -> io.BufferedReader:
-        """Return this stream with a buffer, which libraries read from in small pieces."""
-        return io.BufferedReader(self, _BUFFER)
-
     def discard(self) -> None:
         """Read what is left, so that the connection can be used again."""
-        piece = bytearray(_BUFFER)
+        piece = bytearray(_DISCARDED)
         while self.readinto(memoryview(piece)):
             pass
+
+
+class Aligned:
+    """A body as the Arrow library reads it: in small pieces, and in large ones that lie where it would otherwise copy them to."""
+
+    closed = False
+
+    def __init__(self, body: Body) -> None:
+        self._source = io.BufferedReader(body, _BUFFER)
+
+    def read(self, length: int) -> bytes:
+        """Return so many bytes, fewer at the end."""
+        return self._source.read(length)
+
+    def read_buffer(self, length: int) -> pa.Buffer:
+        """Return so many bytes, fewer at the end, at a multiple of 64."""
+        buffer = pa.allocate_buffer(length)
+        got = self._source.readinto(memoryview(buffer))
+        return buffer if got == length else buffer.slice(0, got)
+
+    def close(self) -> None:
+        """Leave the body as it is."""
 
 
 class Chunks(io.RawIOBase):
