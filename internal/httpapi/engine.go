@@ -118,8 +118,11 @@ func withPatience(ctx context.Context, limit time.Duration) (context.Context, co
 	}
 }
 
-// rowBuffer is how much of an answer is passed on at a time.
-const rowBuffer = 128 << 10
+// How much of an answer is passed on at a time: little at first, which is all of most answers.
+const (
+	rowBufferFirst = 4 << 10
+	rowBuffer      = 128 << 10
+)
 
 // sendRows writes rows as they come, for as long as they keep coming and the caller takes them. Once that has begun an error can only be shown by
 // breaking off.
@@ -131,7 +134,7 @@ func sendRows(ctx context.Context, w http.ResponseWriter, rows *api.QueryTableRe
 	a.status, a.sent = http.StatusOK, true
 	p := ctx.Value(patienceKey{}).(*patience)
 	control := http.NewResponseController(w)
-	buffer := make([]byte, rowBuffer)
+	buffer := make([]byte, rowBufferFirst)
 	for {
 		n, err := rows.Data.Read(buffer)
 		p.timer.Reset(p.limit)
@@ -145,6 +148,9 @@ func sendRows(ctx context.Context, w http.ResponseWriter, rows *api.QueryTableRe
 		if err != nil {
 			a.broken = true
 			return fmt.Errorf("send rows: %w", err)
+		}
+		if n == rowBufferFirst {
+			buffer = make([]byte, rowBuffer)
 		}
 	}
 }
