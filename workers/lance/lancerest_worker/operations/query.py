@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 import lance
 import pyarrow as pa
 
-from ..errors import INVALID, UNSUPPORTED, RefusedError
+from ..errors import INVALID, RefusedError
 from ..request import Request
-from . import paths, text
+from . import paths, several, text
 
 # More rows than any table has: how clients write "all of them".
 _UNLIMITED = 1 << 31
@@ -22,28 +23,72 @@ _METRICS = {"l2": "l2", "euclidean": "l2", "cosine": "cosine", "dot": "dot", "in
 
 def query(request: Request) -> pa.RecordBatchReader:
     """QueryTable."""
-    reader: pa.RecordBatchReader = _scanner(request.readable(), request.args).to_reader()
-    return reader
+    dataset, asked = request.readable(), request.args
+    searches = _searches(dataset, asked)
+    if isinstance(searches, lance.LanceScanner):
+        reader: pa.RecordBatchReader = searches.to_reader()
+        return reader
+    return several.join(searches, _window(asked), bool(asked.get("with_row_id")))
 
 
 def explain(request: Request) -> str:
     """ExplainTableQueryPlan."""
-    plan: str = _scanner(request.readable(), request.get("query", {})).explain_plan(verbose=bool(request.get("verbose", False)))
-    return plan
+    verbose = bool(request.get("verbose", False))
+    return _told(_searches(request.readable(), request.get("query", {})), lambda scanner: scanner.explain_plan(verbose=verbose))
 
 
 def analyze(request: Request) -> str:
     """AnalyzeTableQueryPlan."""
-    analysis: str = _scanner(request.readable(), request.args).analyze_plan()
-    return analysis
+    return _told(_searches(request.readable(), request.args), lambda scanner: scanner.analyze_plan())
 
 
-def _scanner(dataset: lance.LanceDataset, asked: dict[str, Any]) -> lance.LanceScanner:
+def _told(searches: lance.LanceScanner | several.Searches, tell: Callable[[lance.LanceScanner], str]) -> str:
+    """Return what is told of a search, or of each of several under its name."""
+    if isinstance(searches, lance.LanceScanner):
+        return tell(searches)
+    named = [(name, scanner) for name, scanners in searches.items() for scanner in scanners]
+    return "\n".join(f"search by {name}:\n{tell(scanner)}" for name, scanner in named)
+
+
+def _searches(dataset: lance.LanceDataset, asked: dict[str, Any]) -> lance.LanceScanner | several.Searches:
+    """Return the search that a query is, or the several ones whose results make its answer."""
     vectors = _vectors(asked.get("vector") or {})
     searched = asked.get("full_text_query")
+    texts = text.Search(dataset).queries(searched) if searched else []
+    if len(texts) > 1 or (texts and vectors is not None):
+        window = _window(asked)
+        part = {
+            **asked,
+            "k": window.stop,
+            "offset": 0,
+            "with_row_id": True,
+            "columns": several.columns(_columns(asked.get("columns") or {})),
+        }
+        found: several.Searches = {"text": [_scanner(dataset, part, None, one, several.SCORE) for one in texts]}
+        if vectors is not None:
+            if isinstance(vectors[0], list) and not _several_in_a_row(dataset, asked):
+                raise RefusedError(INVALID, "a query with a text takes one vector: ask for each of the vectors by itself")
+            found = {"vector": [_scanner(dataset, part, vectors, None)], **found}
+        return found
+    return _scanner(dataset, {**asked, "columns": _columns(asked.get("columns") or {})}, vectors, texts[0] if texts else None)
+
+
+def _window(asked: dict[str, Any]) -> range:
+    """Return which of the rows found are wanted, counted from the best."""
+    offset = _counted(asked, "offset")
+    return range(offset, offset + (_counted(asked, "k") or _DEFAULT_K))
+
+
+def _scanner(
+    dataset: lance.LanceDataset, asked: dict[str, Any], vectors: pa.Array | list[list[float]] | None, searched: Any, *more: str
+) -> lance.LanceScanner:
+    """Return one search. More columns are returned besides those that are asked for."""
     k, offset = _counted(asked, "k"), _counted(asked, "offset")
+    columns = asked["columns"]
+    if columns is not None and more:
+        columns = [*columns, *more] if isinstance(columns, list) else {**columns, **{name: name for name in more}}
     options: dict[str, Any] = {
-        "columns": _columns(asked.get("columns") or {}),
+        "columns": columns,
         "filter": asked.get("filter") or None,
         "with_row_id": bool(asked.get("with_row_id")),
         "fast_search": bool(asked.get("fast_search")),
@@ -51,23 +96,18 @@ def _scanner(dataset: lance.LanceDataset, asked: dict[str, Any]) -> lance.LanceS
     }
     if asked.get("prefilter") is not None:
         options["prefilter"] = bool(asked["prefilter"])
-    if vectors is not None and searched:
-        raise RefusedError(
-            UNSUPPORTED,
-            "a query has a vector or a text, not both: ask both and join them by _rowid, as LanceDB's clients do",
-        )
     if vectors is not None:
         options["nearest"] = _nearest(dataset, vectors, asked, k or _DEFAULT_K, offset)
         if k and offset and not isinstance(vectors, list):
             options["limit"] = _bounded(dataset, k)
     else:
-        if searched:
-            options["full_text_query"] = text.Search(dataset).query(searched)
+        if searched is not None:
+            options["full_text_query"] = searched
             # Results come by score and have no order beyond the limit, so that Lance wants one.
             k = k or _DEFAULT_K
         if 0 < k < _UNLIMITED:
             options["limit"] = k
-        elif searched:
+        elif searched is not None:
             options["limit"] = _rows(dataset)
     return dataset.scanner(**options)
 
@@ -145,6 +185,13 @@ def metric(given: str) -> str:
     if known is None:
         raise RefusedError(INVALID, f"distance_type {given!r}: it must be l2, cosine, dot or hamming")
     return known
+
+
+def _several_in_a_row(dataset: lance.LanceDataset, asked: dict[str, Any]) -> bool:
+    """Tell whether the column has several vectors in each row, so that several are one query."""
+    column = asked.get("vector_column") or _vector_column(dataset.schema)
+    kind = paths.field(dataset.schema, column).type
+    return not pa.types.is_fixed_size_list(kind)
 
 
 def _vector_column(schema: pa.Schema) -> str:
