@@ -40,8 +40,8 @@ _CONFLICTS = 20
 # Whoever appends all the time is not run after for ever: rows that come later are for the next backfill.
 _PASSES = 5
 
-# What of a fragment's files says which values its rows have, and how many of its rows were deleted then.
-_Signature = tuple[int, tuple[Any, ...]]
+# What says which values the rows of a fragment have: the fragment, the expression, files and overlays.
+_Signature = tuple[int, str, computed.Files, tuple[str, ...]]
 
 
 @dataclass
@@ -176,9 +176,8 @@ class _Backfill:
             self._right[self._signature(fragment)] = fragment.num_deletions
 
     def _signature(self, fragment: LanceFragment) -> _Signature:
-        files = [repr(f) for f in fragment.metadata.files if self._concerned & set(f.fields)]
         overlays = [repr(o) for o in fragment.metadata.overlays]
-        return fragment.fragment_id, (self.declared.expression, *sorted(files), *overlays)
+        return fragment.fragment_id, self.declared.expression, computed.files(fragment, self._concerned), tuple(overlays)
 
     def _todo(self) -> list[LanceFragment]:
         """Return the fragments that are not known to be right."""
@@ -280,7 +279,12 @@ class _Backfill:
     def _scan(self, fragment: LanceFragment, columns: dict[str, str], where: str | None = None) -> Iterator[pa.RecordBatch]:
         """Yield a fragment's rows in their order. INVALID where a row's values are beyond the expression."""
         scanner = self.dataset.scanner(
-            columns=columns, filter=where, fragments=[fragment], batch_size=_BATCH_ROWS, scan_in_order=True
+            columns=columns,
+            filter=where,
+            fragments=[fragment],
+            batch_size=_BATCH_ROWS,
+            io_buffer_size=computed.READ_AHEAD,
+            scan_in_order=True,
         )
         try:
             yield from (batch for batch in scanner.to_batches() if batch.num_rows)
@@ -334,23 +338,16 @@ class _Backfill:
             fragment = fragments.get(group.fragment_id)
             if fragment is None:
                 continue
-            files = [f for f in fragment.metadata.files if self._concerned & set(f.fields)]
-            inputs = [f for f in files if not mine & set(f.fields)]
+            now = computed.files(fragment, self._concerned)
+            inputs = {path for path, fields in now if not mine & set(fields)}
             # A file that held the column beside inputs is still there, without the column.
-            had = set(_named(signature))
-            if all(f.path in had for f in inputs) and not fragment.metadata.overlays:
+            if inputs <= {path for path, _ in signature[2]} and not fragment.metadata.overlays:
                 self._right[self._signature(fragment)] = deletions
 
     def _record(self) -> None:
         """Note at which version all was right."""
         noted = f"{self._branch}/{self.dataset.version}"
         self.dataset.update_field_metadata({self.path: {_COMPLETE: noted}})
-
-
-def _named(signature: _Signature) -> Iterator[str]:
-    """Yield the paths of the files of a signature."""
-    for text in signature[1][1:]:
-        yield str(text).partition("path='")[2].partition("'")[0]
 
 
 class _Cursor:

@@ -14,6 +14,7 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+from lance.fragment import LanceFragment
 
 from ..errors import COLUMN_NOT_FOUND, INVALID, SCHEMA, UNSUPPORTED, RefusedError, clean
 from . import paths, sql
@@ -27,6 +28,8 @@ _SIGNATURE = "computed_refresh.source_signature"
 _SQL = "sql"
 _NO_FIELD = re.compile(r"No field named [`'\"]?(?P<name>[^\s,`'\"]+?)[`'\"]?\. ")
 
+# Bytes that are read before they are needed, of each table that is gone through.
+READ_AHEAD = 64 << 20
 # What Lance says where the values of a row are the reason.
 _VALUES = re.compile(
     r"divide by zero|overflow|cast error|cannot cast|parser error|compute error|arithmetic|out of range|execution error", re.I
@@ -119,6 +122,16 @@ def judged(err: Exception, what: str, schema: pa.Schema) -> RefusedError:
 def ids(field: Any) -> list[int]:
     """Return the ids of a Lance field and of all that is in it, in the order in which Lance numbers them."""
     return [field.id(), *(i for child in field.children() for i in ids(child))]
+
+
+# Paths of data files, and which fields each has the values of.
+Files = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def files(fragment: LanceFragment, fields: set[int]) -> Files:
+    """Return the files in which a fragment has the values of some fields."""
+    found = [(str(f.path), tuple(i for i in f.fields if i in fields)) for f in fragment.metadata.files]
+    return tuple(sorted(at for at in found if at[1]))
 
 
 def failed(err: Exception, what: str) -> Exception:

@@ -411,6 +411,7 @@ class _Refresh:
             limit=self.query.limit,
             fragments=fragments,
             batch_size=_BATCH_ROWS,
+            io_buffer_size=computed.READ_AHEAD,
             scan_in_order=True,
         )
         for batch in scanner.to_batches():
@@ -495,10 +496,10 @@ def _fitting(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _fragments(dataset: lance.LanceDataset, fields: set[int] | None = None) -> dict[int, tuple[Any, ...]]:
-    """Return what says which rows the fragments of a table have, and which values in some fields."""
+    """Return what says which rows the fragments of a table have, and which values, in some fields or in all."""
     found = {}
     for fragment in dataset.get_fragments():
         told = fragment.metadata
-        files = sorted(repr(f) for f in told.files if fields is None or fields & set(f.fields))
-        found[fragment.fragment_id] = (told.physical_rows, repr(told.deletion_file), repr(told.overlays), *files)
+        files = tuple(repr(f) for f in told.files) if fields is None else computed.files(fragment, fields)
+        found[fragment.fragment_id] = (told.physical_rows, repr(told.deletion_file), repr(told.overlays), files)
     return found
