@@ -286,6 +286,11 @@ func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *an
 	h.greet(w, d)
 	ctx, cancel := h.opts.Limits.begin(r, m.row.op)
 	defer cancel()
+	ctx, expire, err := withTimeoutAsked(ctx, r, m.row.op)
+	defer expire()
+	if err != nil {
+		return err
+	}
 	ctx = store.WithOperation(ctx, m.row.op.Name)
 	request, body, err := h.binders[m.row.op.Name].bind(w, r, m, d.delimiter)
 	defer h.bodies.free(len(body))
@@ -303,6 +308,9 @@ func (h *Handler) perform(w http.ResponseWriter, r *http.Request, m match, a *an
 	}()
 	if err != nil && m.row.op.Body == api.ArrowBody {
 		h.opts.Limits.drain(w, r)
+	}
+	if err == nil && m.row.engine {
+		tellVersion(w, m.row.op, a)
 	}
 	return err
 }
