@@ -59,7 +59,7 @@ type QueuedTask struct {
 	ID   []string
 	// Answer makes the response of the request that queues it, which is kept where the request has a key.
 	Answer func(lance.TransactionID) any
-	// Alone says that nothing is to be queued where a task of the kind waits for the same table: its id is returned instead.
+	// Alone says that nothing is to be queued where a task of the kind for the same table has not ended: its id is returned instead.
 	Alone bool
 }
 
@@ -83,7 +83,7 @@ func (c *Catalog) QueueTask(ctx context.Context, q QueuedTask) (lance.Transactio
 			return err
 		}
 		if q.Alone {
-			id, err = waiting(tx, q.Kind, t.ID)
+			id, err = openTask(tx, q.Kind, t.ID)
 			if err != nil || id != "" {
 				return err
 			}
@@ -134,22 +134,15 @@ func (c *Catalog) WatchTable(ctx context.Context, kind string, id []string, at t
 // tasksMost is how many tasks of a kind are looked through.
 const tasksMost = 10_000
 
-// waiting returns the task of a kind that waits for a table and was not begun, "" if there is none.
-func waiting(r store.Reader, kind string, table lance.ObjectID) (lance.TransactionID, error) {
+// openTask returns a task of a kind for a table that has not ended, "" if there is none.
+func openTask(r store.Reader, kind string, table lance.ObjectID) (lance.TransactionID, error) {
 	jobs, err := r.Jobs(kind, 0, tasksMost)
 	if err != nil {
 		return "", err
 	}
 	for _, job := range jobs {
 		var task Task
-		if json.Unmarshal([]byte(job.Payload), &task) != nil || task.Table != table {
-			continue
-		}
-		t, err := r.Transaction(task.ID)
-		if err != nil {
-			return "", err
-		}
-		if t.Status == string(api.TransactionQueued) {
+		if json.Unmarshal([]byte(job.Payload), &task) == nil && task.Table == table {
 			return task.ID, nil
 		}
 	}

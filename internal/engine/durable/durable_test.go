@@ -2,9 +2,13 @@ package durable_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -401,4 +405,101 @@ func TestTogether(t *testing.T) {
 	if performed != len(all) {
 		t.Errorf("%d jobs were performed %d times", len(all), performed)
 	}
+}
+
+// view makes a view of the ids of the table "t" that refreshes itself, and fills it.
+func view(t *testing.T, e engine.Engine, name string) {
+	t.Helper()
+	yes, no := true, false
+	schema := base64.StdEncoding.EncodeToString(idSchema(t))
+	got, err := e.Do(t.Context(), "CreateMaterializedView", &api.CreateMaterializedViewRequest{
+		Target: api.At(name), Kind: "query", SourceQuery: "SELECT id FROM t", OutputSchema: schema, AutoRefresh: &yes, WithNoData: &no,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made := got.(*api.CreateMaterializedViewResponse); made.Version != 1 || made.JobID == nil {
+		t.Errorf("made %+v", made)
+	}
+}
+
+// idSchema is the schema of a view: one column "id" of whole numbers, as an Arrow IPC message.
+func idSchema(t *testing.T) []byte {
+	t.Helper()
+	code := `import pyarrow as pa, sys; sys.stdout.buffer.write(pa.schema([("id", pa.int64())]).serialize().to_pybytes())`
+	text, err := exec.Command(os.Getenv("LANCEREST_PYTHON"), "-c", code).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestView: a view is filled by a job, follows its source by itself where it is told to, one refresh at a time, and is forgotten once it is dropped.
+func TestView(t *testing.T) {
+	t.Parallel()
+	l := newLake(t)
+	l.create(t)
+	var running, most atomic.Int64
+	var held sync.Mutex
+	e := l.engine(func(o *durable.Options) { o.Refresh = 10 * time.Millisecond }, meddle(func(w engine.Worker, ctx context.Context, operation string, request any) (map[string]any, error) {
+		most.Store(max(most.Load(), running.Add(1)))
+		defer running.Add(-1)
+		held.Lock()
+		defer held.Unlock()
+		return w.Perform(ctx, operation, request, nil)
+	}))
+	run(t, e)
+	view(t, e, "v")
+	all := "true"
+	rows := func(n int64) {
+		t.Helper()
+		eventually(t, "rows of the view", func() bool {
+			got, err := l.worker.Do(t.Context(), "CountTableRows", &api.CountTableRowsRequest{Target: api.At("v"), Predicate: &all})
+			return err == nil && got.(*api.CountTableRowsResponse).Count == n
+		})
+	}
+	rows(3)
+	held.Lock() // the next refresh waits, and meanwhile the view stays behind its source
+	l.do(t, "DeleteFromTable", &api.DeleteFromTableRequest{Target: api.At("t"), Predicate: "id = 1"})
+	eventually(t, "a refresh", func() bool { return running.Load() > 0 })
+	for range 20 {
+		if n := l.left(t); n > 2 {
+			t.Errorf("%d jobs, want what looks after the view and one refresh", n)
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-t.Context().Done():
+		}
+	}
+	held.Unlock()
+	rows(2)
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d refreshes at once", n)
+	}
+	if _, err := l.catalog.DropTable(t.Context(), &api.DropTableRequest{Target: api.At("v")}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of looking after the view", func() bool { return l.left(t) == 0 })
+}
+
+// TestViewRefused: a view that cannot be made leaves neither its name nor a job.
+func TestViewRefused(t *testing.T) {
+	t.Parallel()
+	l := newLake(t)
+	l.create(t)
+	e := l.engine(func(o *durable.Options) { o.Refresh = 10 * time.Millisecond })
+	yes := true
+	for query, code := range map[string]api.Code{"SELECT none FROM t": api.CodeTableColumnNotFound, "SELECT id FROM none": api.CodeTableNotFound, "nothing": api.CodeInvalidInput} {
+		_, err := e.Do(t.Context(), "CreateMaterializedView", &api.CreateMaterializedViewRequest{
+			Target: api.At("v"), Kind: "query", SourceQuery: query, OutputSchema: base64.StdEncoding.EncodeToString(idSchema(t)), AutoRefresh: &yes,
+		})
+		if err == nil || api.CodeOf(err) != code {
+			t.Errorf("%s: %v, want code %d", query, err, code)
+		}
+		if _, err := l.catalog.TableExists(t.Context(), &api.TableExistsRequest{Target: api.At("v")}); err == nil || api.CodeOf(err) != api.CodeTableNotFound {
+			t.Errorf("%s: the table: %v, want that there is none", query, err)
+		}
+	}
+	run(t, e)
+	eventually(t, "no jobs", func() bool { return l.left(t) == 0 })
 }

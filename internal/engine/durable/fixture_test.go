@@ -148,6 +148,21 @@ func within[T any](t *testing.T, what string, c <-chan T) T {
 	}
 }
 
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < time.Minute; {
+		if holds() {
+			return
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-t.Context().Done():
+		}
+	}
+	t.Fatalf("%s: it did not happen within a minute", what)
+}
+
 // create makes a table of three rows with the columns id, vector and text, and a computed column "twice" that is empty.
 func (l *lake) create(t *testing.T) {
 	t.Helper()
@@ -211,17 +226,11 @@ func (l *lake) describe(t *testing.T, job string) *api.DescribeTransactionRespon
 func (l *lake) until(t *testing.T, job string, status api.TransactionStatus) map[string]string {
 	t.Helper()
 	var got *api.DescribeTransactionResponse
-	for began := time.Now(); time.Since(began) < time.Minute; {
-		if got = l.describe(t, job); got.Status == status {
-			return got.Properties
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-t.Context().Done():
-		}
-	}
-	t.Fatalf("the job is %+v after a minute, want %s", got, status)
-	return nil
+	eventually(t, "a job becomes "+string(status), func() bool {
+		got = l.describe(t, job)
+		return got.Status == status
+	})
+	return got.Properties
 }
 
 // cancel cancels a job.
