@@ -300,7 +300,7 @@ def test_lancedb_goes_on(engine_server: Server, tmp_path: Path) -> None:
     name = f"shared_{tmp_path.name}"
     table = connect(engine_server).create_table(name, rows(0, 10))
     table.add_columns(computed={"c": "x * 2"})
-    past = lancedb.connect_namespace("rest", {"uri": engine_server.url}).open_table(name)
+    past: Any = lancedb.connect_namespace("rest", {"uri": engine_server.url}).open_table(name)
     past.refresh_column("c")
     assert table.refresh_column_async("c").wait().rows_assigned == 0
     past.update("id = 1", values={"x": 7.0})

@@ -264,7 +264,7 @@ def refresh(request: Request) -> dict[str, Any]:
 
     Answers the view's version, how many rows were written, the source's version that the view holds, and the mode, in LanceDB's
     words: rebuild, incremental or no_op. With check nothing is done, and stale says whether there is anything to do. Errors:
-    INVALID for a table that is no view, UNSUPPORTED for a query beyond this engine, TABLE_NOT_FOUND where the source is gone,
+    INVALID for a table that is no view, UNSUPPORTED for a query beyond this engine, BAD_STATE where the source is gone,
     VERSION_NOT_FOUND for a src_version that is not there, SCHEMA where the query does not give the view's columns any more.
     """
     if request.get("output_limit") is not None:
@@ -311,7 +311,7 @@ class _Refresh:
             found = _find(self.request, id)
         if found is None:
             text = f"the view's source, table {'.'.join(id)!r}, does not exist any more: it was dropped or renamed"
-            raise RefusedError(TABLE_NOT_FOUND, text)
+            raise RefusedError(BAD_STATE, text)
         if self.pinned is None:
             return found
         try:
