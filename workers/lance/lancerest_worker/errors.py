@@ -38,11 +38,13 @@ class BrokenStreamError(OSError):
 # Where in Lance's source an error arose. Callers have no use for it.
 _PLACE = re.compile(r",?\s*(?:location: )?(?:[A-Za-z]:)?[\w./\\@+~-]*\.rs:\d+(?::\d+)?")
 _TRACE = re.compile(r"\.? ?(?:Detail: )?Python exception: Traceback.*", re.DOTALL)
+_DUMP = re.compile(r" in schema:\s+Schema \{.*", re.DOTALL)
 _PREFIX = re.compile(
     r"^(?:LanceError\(\w+\): |Invalid user input: |Schema error: |Encountered internal error\. .*?: |External error: "
     r"|C Data interface error: )+"
 )
 
+_PANIC = re.compile(r"^not (?:yet )?implemented|^task was aborted$", re.I)
 # What the library says, by what it means. The first that fits counts; Lance has no error codes in Python.
 _KINDS: list[tuple[re.Pattern[str], int]] = [
     (re.compile(r"commit status unknown|commit result unknown", re.I), INTERNAL),
@@ -61,7 +63,7 @@ _KINDS: list[tuple[re.Pattern[str], int]] = [
         re.compile(
             r"append with different schema|schema mismatch|different schema|schema .*does not match"
             r"|should have type .* but type was|column \S+ already exists in the dataset"
-            r"|cannot (?:cast|convert|coerce)|contains? null values|non-null",
+            r"|cannot (?:cast|convert|coerce)|contains? null values|non-null|duplicate field name",
             re.I,
         ),
         SCHEMA,
@@ -69,11 +71,14 @@ _KINDS: list[tuple[re.Pattern[str], int]] = [
     (
         re.compile(
             r"invalid user input|schema error|sql parser|parsing statement|invalid argument|not supported|notsupported"
-            r"|does not exist|no field named|not enough rows|unsupported|type_coercion|dimension|query vector|must be|cannot be",
+            r"|does not exist|no field named|not enough rows|unsupported|type_coercion|dimension|query vector|must be|cannot be"
+            r"|divide by zero|arithmetic overflow|cast error|not conforming to|query execution error: error applying filter",
             re.I,
         ),
         INVALID,
     ),
+    # A panic, here or in one of the library's threads: what it can say is for the log.
+    (_PANIC, UNSUPPORTED),
 ]
 
 
@@ -81,6 +86,7 @@ def clean(text: str) -> str:
     """Take out of a message of Lance's what only its developers can use."""
     text = _TRACE.sub("", text)
     text = _PLACE.sub("", text)
+    text = _DUMP.sub("", text)
     text = _PREFIX.sub("", text.strip())
     return text.strip().rstrip(",").strip() or "the Lance library refused the request"
 
@@ -93,12 +99,15 @@ def translate(err: BaseException) -> tuple[int, str]:
         return INVALID, str(err)
     if isinstance(err, LanceNamespaceError):
         return int(err.code), clean(str(err))
-    text = str(err)
+    pieces = all(isinstance(arg, str) for arg in err.args)  # pylance has a comma too many here and there
+    text = "".join(err.args) if pieces and isinstance(err, TypeError) else str(err)
     if isinstance(err, KeyError):
         return COLUMN_NOT_FOUND, clean(str(err.args[0]) if err.args else text)
     for pattern, code in _KINDS:
         if pattern.search(text):
-            return code, clean(text)
+            return code, clean(text) if pattern is not _PANIC else "the Lance library has not implemented what is asked"
+    if isinstance(err, OverflowError):
+        return INVALID, f"a number is out of range: {clean(text)}"
     if isinstance(err, (ValueError, TypeError, NotImplementedError)):
         return INVALID, clean(text)
     return INTERNAL, clean(text)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..errors import INVALID, SCHEMA, UNSUPPORTED, RefusedError
 from ..request import Request
-from . import computed, paths, types
+from . import computed, limits, paths, types
 
 
 def add(request: Request) -> dict[str, Any]:
@@ -24,6 +24,7 @@ def add(request: Request) -> dict[str, Any]:
     new: dict[str, dict[str, str]] = {"expression": {}, "computed": {}}
     for entry in entries:
         name, how, rule = _rule(entry)
+        limits.name(name)
         if name in {**new["expression"], **new["computed"]} or name in dataset.schema.names:
             raise RefusedError(SCHEMA, f"column {name!r} exists already")
         new[how][name] = rule
@@ -57,6 +58,7 @@ def _add_empty(request: Request, dataset: lance.LanceDataset) -> dict[str, Any]:
         schema = pa.ipc.read_schema(pa.BufferReader(base64.b64decode(request.get("arrow_schema"))))
     except (pa.ArrowInvalid, OSError) as err:
         raise RefusedError(INVALID, f"the body is not an Arrow IPC stream: {err}") from err
+    limits.schema(schema)
     for field in schema:
         if field.name in dataset.schema.names:
             raise RefusedError(SCHEMA, f"column {field.name!r} exists already")
@@ -76,6 +78,9 @@ def alter(request: Request) -> dict[str, Any]:
             raise RefusedError(UNSUPPORTED, f"column {path!r}: this engine runs no functions of users")
         change: dict[str, Any] = {"path": path}
         if entry.get("rename") is not None:
+            limits.name(entry["rename"])
+            if "." not in path and entry["rename"] in dataset.schema.names:
+                raise RefusedError(SCHEMA, f"column {entry['rename']!r} exists already")
             change["name"] = entry["rename"]
         if entry.get("nullable") is not None:
             change["nullable"] = entry["nullable"]

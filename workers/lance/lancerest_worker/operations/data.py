@@ -13,7 +13,7 @@ from lance.lance import _write_dataset
 
 from ..errors import CONFLICT, INVALID, TABLE_EXISTS, RefusedError, translate
 from ..request import Request
-from . import computed, paths
+from . import computed, limits, paths
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -36,9 +36,11 @@ def write(request: Request, mode: str) -> lance.LanceDataset:
         if mode == "append":
             computed.refuse_values(dataset.schema, _top(rows.schema))
         else:
+            limits.schema(rows.schema)
             computed.refuse_declarations(rows.schema)
         dataset.insert(rows, mode=mode)
         return dataset
+    limits.schema(rows.schema)
     computed.refuse_declarations(rows.schema)
     # lance.write_dataset declares a table that it creates, and appends to one that others have created meanwhile. Here the
     # server has declared it, and the first version must be this one.
@@ -124,7 +126,10 @@ def _duration(text: str) -> timedelta:
     parts = _DURATION.findall(text)
     if not parts or _DURATION.sub("", text).strip():
         raise RefusedError(INVALID, f"timeout {text!r}: it must be a duration such as 30s or 5m")
-    return timedelta(seconds=sum(float(n) * _UNITS[unit] for n, unit in parts))
+    try:
+        return timedelta(seconds=sum(float(n) * _UNITS[unit] for n, unit in parts))
+    except OverflowError as err:
+        raise RefusedError(INVALID, f"timeout {text!r}: nobody waits for so long") from err
 
 
 def update(request: Request) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..errors import INDEX_EXISTS, INDEX_NOT_FOUND, INVALID, UNSUPPORTED, RefusedError
 from ..request import Request
-from . import paths
+from . import limits, paths
 from .query import holds_vectors, metric
 
 _SCALAR = {
@@ -35,6 +35,7 @@ _VECTOR = {
     "IVFHNSWPQ": "IVF_HNSW_PQ",
     "IVFHNSWSQ": "IVF_HNSW_SQ",
 }
+_NUMBERS = ("num_partitions", "target_partition_size", "num_bits", "m", "ef_construction", "max_iterations", "sample_rate")
 _TEXT = (
     "with_position",
     "base_tokenizer",
@@ -98,6 +99,7 @@ def _scalar(request: Request, kind: str) -> dict[str, Any]:
     dataset, column, _ = _prepare(request)
     if kind == "INVERTED" and request.get("lance_tokenizer") is not None:
         raise RefusedError(UNSUPPORTED, "lance_tokenizer is not taken: base_tokenizer says how texts are split")
+    limits.numbers(request.args, ("max_token_length", "block_size", "min_ngram_length", "max_ngram_length"))
     options = {name: request.get(name) for name in _TEXT if request.get(name) is not None} if kind == "INVERTED" else {}
     index_type: Any = kind
     dataset.create_scalar_index(column, index_type, name=request.get("name"), replace=True, **options)
@@ -110,7 +112,8 @@ def _vector(request: Request, kind: str) -> dict[str, Any]:
     if not holds_vectors(field.type):
         raise RefusedError(INVALID, f"column {column!r} is of type {field.type}: a vector index needs vectors")
     options: dict[str, Any] = {}
-    for name in ("num_partitions", "target_partition_size", "num_bits", "m", "ef_construction", "max_iterations", "sample_rate"):
+    limits.numbers(request.args, (*_NUMBERS, "num_sub_vectors"), 1)
+    for name in _NUMBERS:
         if request.get(name) is not None:
             options[{"max_iterations": "max_iters"}.get(name, name)] = request.get(name)
     if "num_partitions" not in options and "target_partition_size" not in options:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..errors import INVALID, RefusedError
 from ..request import Request
-from . import paths, several, text
+from . import limits, paths, several, text
 
 # More rows than any table has: how clients write "all of them".
 _UNLIMITED = 1 << 31
@@ -162,6 +162,7 @@ def _nearest(
         "k": _bounded(dataset, k + offset),
         "use_index": not asked.get("bypass_vector_index"),
     }
+    limits.numbers(asked, ("nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "ef"))
     if asked.get("distance_type"):
         nearest["metric"] = metric(asked["distance_type"])
     if asked.get("minimum_nprobes") is not None or asked.get("maximum_nprobes") is not None:

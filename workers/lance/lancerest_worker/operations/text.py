@@ -17,6 +17,7 @@ from lance.query import (
 )
 
 from ..errors import INVALID, RefusedError
+from . import limits
 
 
 class Search:
@@ -72,6 +73,7 @@ class Search:
 
     def _match(self, node: dict[str, Any]) -> list[FullTextQuery]:
         columns = self._columns(node)
+        limits.numbers(node, ("fuzziness", "max_expansions", "prefix_length"))
         options = {name: node[name] for name in ("boost", "fuzziness", "max_expansions", "prefix_length") if node.get(name)}
         if len(columns) == 1 or options.get("fuzziness"):
             return [MatchQuery(node["terms"], column, operator=_operator(node), **options) for column in columns]
@@ -79,6 +81,7 @@ class Search:
         return [MultiMatchQuery(node["terms"], columns, boosts=boosts, operator=_operator(node))]
 
     def _phrase(self, node: dict[str, Any]) -> list[FullTextQuery]:
+        limits.numbers(node, ("slop",))
         return [PhraseQuery(node["terms"], column, slop=node.get("slop") or 0) for column in self._columns(node)]
 
     def _boost(self, node: dict[str, Any]) -> list[FullTextQuery]:
