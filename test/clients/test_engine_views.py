@@ -23,6 +23,7 @@ import engine
 from engine import connect, plain
 from lake import together
 from server import Server
+from storage import config, s3, without_configuration
 
 ROW = "__source_row_id"
 STABLE = {"new_table_enable_stable_row_ids": "true"}
@@ -348,6 +349,30 @@ def _failure(run: Callable[[], None]) -> BaseException | None:
     except BaseException as err:  # it is told by the test's own thread
         return err
     return None
+
+
+def test_on_s3(binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column is filled, also on a branch, and a view is refreshed in each way, where tables have keys of their own."""
+    without_configuration(monkeypatch, tmp_path)
+    with s3() as storage:
+        file = config(storage, tmp_path, "views", f'[root.vend]\nrole_arn = "{storage.role}"\n')
+        running = engine.serve(binary, tmp_path / "data", "--engine-workers", "1", "--config", str(file))
+        db = connect(running)
+        source = db.create_table("t", rows(0, 20))
+        source.add_columns(computed={"c": "id + 1"})
+        branch = source.branches.create("b")
+        for table in (source, branch):
+            table.refresh_column_async("c").wait()
+            assert table.count_rows("c = id + 1") == 20
+        view = db.create_materialized_view("v", "t", select=["id", "c"])
+        source.add(rows(20, 5))
+        assert view.refresh().mode == "incremental"
+        view.table.create_index("id", config=BTree())
+        source.refresh_column_async("c").wait()
+        assert view.refresh().mode == "rebuild"
+        assert view.table.count_rows("c = id + 1") == 25
+        code = running.stop()
+        assert code == 0, running.log
 
 
 @pytest.fixture

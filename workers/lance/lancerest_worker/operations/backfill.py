@@ -287,7 +287,10 @@ class _Backfill:
             scan_in_order=True,
         )
         try:
-            yield from (batch for batch in scanner.to_batches() if batch.num_rows)
+            for batch in scanner.to_batches():
+                self.request.check_abandoned()
+                if batch.num_rows:
+                    yield batch
         except (ValueError, OSError, RuntimeError) as err:
             raise computed.failed(err, f"column {self.name!r}: {self.declared.expression}") from err
 
@@ -345,7 +348,12 @@ class _Backfill:
                 self._right[self._signature(fragment)] = deletions
 
     def _record(self) -> None:
-        """Note at which version all was right."""
+        """Note at which version all was right, unless another backfill has just done so."""
+        mine, self._right = self._right, {}
+        self._know()
+        todo, self._right = self._todo(), mine
+        if not todo:
+            return
         noted = f"{self._branch}/{self.dataset.version}"
         self.dataset.update_field_metadata({self.path: {_COMPLETE: noted}})
 

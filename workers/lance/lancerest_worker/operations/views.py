@@ -501,5 +501,6 @@ def _fragments(dataset: lance.LanceDataset, fields: set[int] | None = None) -> d
     for fragment in dataset.get_fragments():
         told = fragment.metadata
         files = tuple(repr(f) for f in told.files) if fields is None else computed.files(fragment, fields)
-        found[fragment.fragment_id] = (told.physical_rows, repr(told.deletion_file), repr(told.overlays), files)
+        deleted = told.deletion_file.asdict() if told.deletion_file else None
+        found[fragment.fragment_id] = (told.physical_rows, repr(deleted), repr(told.overlays), files)
     return found
