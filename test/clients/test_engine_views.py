@@ -185,6 +185,25 @@ def test_lancedb_reads(engine_server: Server, db: Any, tmp_path: Path) -> None:
         past.open_materialized_view(source.name)
 
 
+def test_lancedb_goes_on(engine_server: Server, db: Any, tmp_path: Path) -> None:
+    """A view that LanceDB has made the server refreshes, and the other way round, each from where the other stopped."""
+    past: Any = lancedb.connect_namespace("rest", {"uri": engine_server.url})
+    source = past.create_table(f"t_{tmp_path.name}", rows(0, 5), storage_options=STABLE)
+    names = [f"{maker}_{tmp_path.name}" for maker in ("past", "server")]
+    past.create_materialized_view(names[0], source.name, select={"id": "id", "y": "x*2"})
+    db.create_materialized_view(names[1], source.name, select={"id": "id", "y": "x*2"})
+    for n, refresher in enumerate((db, past, db, db, past, past, db)):
+        db.open_table(source.name).add(rows(5 + 5 * n, 5))
+        if n == 4:
+            db.open_table(source.name).update("id = 1", values={"x": 50.0})
+        views = [refresher.open_materialized_view(name) for name in names]
+        assert all(view.refresh().mode in ("incremental", "rebuild") for view in views)
+        assert [db.open_materialized_view(name).refresh().mode for name in names] == ["no_op", "no_op"]
+        found = [contents(db.open_table(name)) for name in names]
+        assert found[0] == found[1]
+        assert len(found[0]) == 10 + 5 * n
+
+
 def encoded(schema: pa.Schema) -> str:
     """Return a schema as the specification has it in JSON."""
     return base64.b64encode(schema.serialize().to_pybytes()).decode()

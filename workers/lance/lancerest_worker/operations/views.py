@@ -41,6 +41,7 @@ from . import computed, sql
 # LanceDB's keys in a view's schema metadata.
 _DEFINITION = "mv.definition"
 _SOURCE_VERSION = "mv.source_version"
+_SOURCE_TIME = "mv.source_version_ts"  # which pylance does not tell: LanceDB rebuilds where it is missing
 _VIEW_VERSION = "mv.view_version"
 _REFRESHED = "mv.refreshed_at_ms"
 _INCARNATION = "mv.incarnation"
@@ -432,7 +433,8 @@ class _Refresh:
         """Put what the query gives in the place of all rows, and say so, in one commit."""
         options: dict[str, Any] = {"max_rows_per_file": self.fragment_rows} if self.fragment_rows else {}
         predicted = int(self.view.version) + 1
-        schema = self.view.schema.with_metadata({**self.metadata, **self._progress(predicted)})
+        kept = {key: value for key, value in self.metadata.items() if key != _SOURCE_TIME}
+        schema = self.view.schema.with_metadata({**kept, **self._progress(predicted)})
         with _Computing(self.request):
             self.view.insert(self._stream(None, schema), mode="overwrite", **options)
         return "rebuild" if self.view.version == predicted else ""
@@ -454,7 +456,7 @@ class _Refresh:
             )
         if self.view.version != predicted:
             return ""
-        progress: dict[str, str | None] = {**self._progress(predicted + 1)}
+        progress: dict[str, str | None] = {**self._progress(predicted + 1), _SOURCE_TIME: None}
         self.view.update_schema_metadata(progress)
         return mode if self.view.version == predicted + 1 else ""
 
