@@ -200,9 +200,8 @@ def test_text(both: Both) -> None:
     assert sorted(both.query(full_text_query=tree, k=500)["id"].to_pylist()) == sorted(want_ids)
     without_column = {"structured_query": {"query": {"match": {"terms": "river"}}}}
     assert both.query(full_text_query=without_column, k=500).num_rows == got.num_rows
-    with pytest.raises(LanceNamespaceError) as failed:
-        both.query(full_text_query=words, vector={"single_vector": NEAR}, k=3)
-    assert failed.value.code == 0
+    together = both.query(full_text_query=words, vector={"single_vector": NEAR}, k=3)
+    assert (together.num_rows, "_relevance_score" in together.schema.names) == (3, True)
 
 
 def test_count_and_plans(both: Both) -> None:
@@ -358,12 +357,11 @@ def test_branches(both: Both) -> None:
     assert failed.value.code == 22
 
 
-def test_what_is_not_done_yet_is_refused(both: Both) -> None:
-    """An operation without an implementation says so, and does nothing."""
-    for operation, body in (("backfill_column", {"column": "id"}),):
-        status, answer = both.post(operation, body)
-        assert (status, answer["code"]) == (406, 0)
-        assert "AlterTableBackfillColumns" in answer["error"]
+def test_backfill_without_a_rule_is_refused(both: Both) -> None:
+    """A column that is not computed cannot be filled, one that is not there neither."""
+    for column, want in (("id", (400, 13)), ("nothing", (404, 12))):
+        status, answer = both.post("backfill_column", {"column": column})
+        assert (status, answer["code"]) == want
 
 
 def test_pushed_down_queries(both: Both) -> None:
