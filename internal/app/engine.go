@@ -89,9 +89,10 @@ func accessOfEngine(ctx context.Context, c Config, r config.Root, at lance.Locat
 	own, err := accessTo(ctx, r, at, objects)
 	if err != nil && c.Engine.Kind == EngineAuto {
 		// An engine that nobody asked for is no reason not to start.
-		c.Logger.LogAttrs(ctx, slog.LevelWarn, "the engine's workers are not given the server's own keys and reach this root as clients do",
+		c.Logger.LogAttrs(ctx, slog.LevelWarn, "the engine's workers are not given the server's own keys and reach this root with what their machine has",
 			slog.String("root", at.String()), slog.String("error", err.Error()))
-		return nil, nil
+		r.Credentials = string(access.Client)
+		return accessTo(ctx, r, at, objects)
 	}
 	return own, err
 }
