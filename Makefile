@@ -95,7 +95,8 @@ check-wire: $(VENV)/ready ## 54 operations over HTTP, here and on the reference 
 	$(call step,$@,LANCEREST_PYTHON=$(CURDIR)/$(VENV)/bin/python go test -count=1 -timeout 15m ./test/wire)
 
 # The clients' tests of what depends on the state; `make check-clients` has all of them.
-STATEFUL := $(addprefix test/clients/test_,crash.py transactions.py transactions_in_doubt.py transactions_together.py writers.py lancedb.py)
+STATEFUL := $(addprefix test/clients/test_,crash.py transactions.py transactions_in_doubt.py transactions_together.py writers.py lancedb.py \
+	engine_write.py engine_connection.py)
 
 .PHONY: check-postgres
 check-postgres: postgres $(VENV)/ready $(BIN) ## The rules, the wire suite and the clients' commits again, with the state in PostgreSQL.
@@ -104,7 +105,7 @@ check-postgres: postgres $(VENV)/ready $(BIN) ## The rules, the wire suite and t
 	LANCEREST_BIN=$(BIN) go run ./test/withpostgres $(VENV)/bin/python -m pytest -q -n $(JOBS) $(STATEFUL))
 
 # The clients' tests of what depends on where tables lie.
-STORED := $(addprefix test/clients/test_,tables.py transactions.py transactions_together.py writers.py lancedb.py)
+STORED := $(addprefix test/clients/test_,tables.py transactions.py transactions_together.py writers.py lancedb.py engine_write.py engine_query.py)
 
 .PHONY: check-s3
 check-s3: $(VENV)/ready $(BIN) ## The rules and the clients' commits again, with tables on an S3 server.
