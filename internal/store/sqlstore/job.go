@@ -11,7 +11,7 @@ import (
 const jobColumns = `id, kind, payload, run_at, attempts, last_err`
 
 // "attempts >= 0" is every job; the indexes of kinds and of times are for statements that say so.
-// `kind || ''` keeps the index of kinds away from those that come in the order of times, and would have to sort.
+// An empty string after the kind keeps the index of kinds away from those that come in the order of times, and would have to sort.
 const (
 	jobsOfKind = `
 SELECT ` + jobColumns + `
