@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -54,15 +55,49 @@ func (v *QueryVector) UnmarshalJSON(data []byte) error {
 	*v = QueryVector{}
 	switch data = bytes.TrimSpace(data); data[0] {
 	case '[':
+		if err := checkNumbers(data); err != nil {
+			return err
+		}
 		if inner := bytes.TrimSpace(data[1:]); inner[0] == '[' {
 			return json.Unmarshal(data, &v.MultiVector)
 		}
 		return json.Unmarshal(data, &v.SingleVector)
 	case '{', 'n':
-		type object QueryVector
-		return json.Unmarshal(data, (*object)(v))
+		var object struct {
+			Single json.RawMessage `json:"single_vector"`
+			Multi  json.RawMessage `json:"multi_vector"`
+		}
+		if err := json.Unmarshal(data, &object); err != nil {
+			return err
+		}
+		if err := errors.Join(checkNumbers(object.Single), checkNumbers(object.Multi)); err != nil {
+			return err
+		}
+		if err := errors.Join(unmarshalList(object.Single, &v.SingleVector), unmarshalList(object.Multi, &v.MultiVector)); err != nil {
+			return err
+		}
+		if len(v.SingleVector) > 0 && len(v.MultiVector) > 0 {
+			return errors.New("vector has single_vector and multi_vector: give one of them")
+		}
+		return nil
 	}
 	return fmt.Errorf("vector is %s; it must be a list of numbers or an object with single_vector or multi_vector", data)
+}
+
+// unmarshalList reads a list that may be absent.
+func unmarshalList(data json.RawMessage, list any) error {
+	if len(data) == 0 {
+		return nil
+	}
+	return json.Unmarshal(data, list)
+}
+
+// checkNumbers refuses null in a list of numbers, or of such lists: package json would take it for 0.
+func checkNumbers(list []byte) error {
+	if len(list) > 4 && bytes.Contains(list, []byte("null")) { // the list itself may be null
+		return errors.New("vector has null where a number belongs")
+	}
+	return nil
 }
 
 // QueryColumns is which columns to return: by name, or as new names for field paths.

@@ -71,7 +71,8 @@ _KINDS: list[tuple[re.Pattern[str], int]] = [
     (
         re.compile(
             r"invalid user input|schema error|sql parser|parsing statement|invalid argument|not supported|notsupported"
-            r"|does not exist|no field named|not enough rows|unsupported|type_coercion|dimension|query vector|must be|cannot be"
+            r"|does not exist|no field named|field \S* ?not found"
+            r"|not enough rows|unsupported|type_coercion|dimension|query vector|must be|cannot be"
             r"|divide by zero|arithmetic overflow|cast error|not conforming to|query execution error: error applying filter",
             re.I,
         ),

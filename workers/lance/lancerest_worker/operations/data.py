@@ -13,7 +13,7 @@ from lance.lance import _write_dataset
 
 from ..errors import CONFLICT, INVALID, TABLE_EXISTS, RefusedError, translate
 from ..request import Request
-from . import computed, limits, paths
+from . import computed, conditions, limits, paths
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -92,12 +92,13 @@ def merge_insert(request: Request) -> dict[str, Any]:
     builder = dataset.merge_insert(on)
     matched = request.get("when_matched_update_all_filt")
     if matched or request.get("when_matched_update_all"):
-        builder = builder.when_matched_update_all(matched or None)
+        builder = builder.when_matched_update_all(conditions.whole(matched, "when_matched_update_all_filt") if matched else None)
     if request.get("when_not_matched_insert_all"):
         builder = builder.when_not_matched_insert_all()
     unmatched = request.get("when_not_matched_by_source_delete_filt")
     if unmatched or request.get("when_not_matched_by_source_delete"):
-        builder = builder.when_not_matched_by_source_delete(unmatched or None)
+        where = conditions.whole(unmatched, "when_not_matched_by_source_delete_filt") if unmatched else None
+        builder = builder.when_not_matched_by_source_delete(where)
     if request.get("use_index") is not None:
         builder = builder.use_index(bool(request.get("use_index")))
     timeout = request.get("timeout")
@@ -142,12 +143,12 @@ def update(request: Request) -> dict[str, Any]:
         if pair[0] in updates:
             raise RefusedError(INVALID, f"updates names column {pair[0]!r} twice")
         paths.field(dataset.schema, pair[0])
-        updates[pair[0]] = pair[1]
+        updates[pair[0]] = conditions.whole(pair[1], f"the value of column {pair[0]!r}")
     computed.refuse_values(dataset.schema, updates)
     if not updates:
         raise RefusedError(INVALID, "updates is empty: name at least one column")
     predicate = str(request.get("predicate", "")).strip()
-    done = dataset.update(updates, where=predicate or None)
+    done = dataset.update(updates, where=conditions.whole(predicate, "predicate") if predicate else None)
     rows = int(done["num_rows_updated"])
     return {"updated_rows": rows, "rows_updated": rows, "version": request.changed(dataset)}
 
@@ -158,13 +159,14 @@ def delete(request: Request) -> dict[str, Any]:
     if not predicate:
         raise RefusedError(INVALID, "predicate is empty, which would delete all rows: say true if that is meant")
     dataset = request.changeable()
-    done = dataset.delete(predicate)
+    done = dataset.delete(conditions.whole(predicate, "predicate"))
     return {"num_deleted_rows": int(done["num_deleted_rows"]), "version": request.changed(dataset)}
 
 
 def count(request: Request) -> int:
     """CountTableRows, with a condition: without one the catalog knows."""
-    return int(request.readable().count_rows(filter=request.get("predicate")))
+    predicate = str(request.get("predicate", "")).strip()
+    return int(request.readable().count_rows(filter=conditions.whole(predicate, "predicate") if predicate else None))
 
 
 def restore(request: Request) -> dict[str, Any]:

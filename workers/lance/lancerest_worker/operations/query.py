@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..errors import INVALID, RefusedError
 from ..request import Request
-from . import limits, paths, several, text
+from . import conditions, limits, paths, several, text
 
 # More rows than any table has: how clients write "all of them".
 _UNLIMITED = 1 << 31
@@ -54,7 +54,7 @@ def _searches(dataset: lance.LanceDataset, asked: dict[str, Any]) -> lance.Lance
     """Return the search that a query is, or the several ones whose results make its answer."""
     vectors = _vectors(asked.get("vector") or {})
     searched = asked.get("full_text_query")
-    texts = text.Search(dataset).queries(searched) if searched else []
+    texts = [] if searched is None else text.Search(dataset).queries(searched)
     if len(texts) > 1 or (texts and vectors is not None):
         window = _window(asked)
         part = {
@@ -89,7 +89,7 @@ def _scanner(
         columns = [*columns, *more] if isinstance(columns, list) else {**columns, **{name: name for name in more}}
     options: dict[str, Any] = {
         "columns": columns,
-        "filter": asked.get("filter") or None,
+        "filter": conditions.whole(asked["filter"], "filter") if asked.get("filter") else None,
         "with_row_id": bool(asked.get("with_row_id")),
         "fast_search": bool(asked.get("fast_search")),
         "offset": offset or None,
