@@ -42,13 +42,13 @@ type keyed struct {
 // keyedRequest returns the key of a request that changes something, nil if it has none. Principals do not share keys.
 //
 // LanceDB's remote SDK sends no key, but repeats requests after failures and timeouts with the same x-request-id, which is unique otherwise (client
-// contract, facts 95 and 96). For operations of the engine, whose effects add up, that id together with the request itself is a key.
+// contract, facts 95 and 96). That id together with the request itself is a key. Streams of rows come under a new id each time, and have none.
 func keyedRequest(r *http.Request, q called, principal auth.Principal) (*keyed, error) {
 	op, key := q.row.op, r.Header.Get(idempotencyHeader)
 	if !mutates(op.Name) || op.Body == api.ArrowBody {
 		return nil, nil
 	}
-	resent := key == "" && q.dialect.cloud && q.row.engine
+	resent := key == "" && q.dialect.cloud
 	if resent {
 		key = r.Header.Get("x-request-id")
 	}
