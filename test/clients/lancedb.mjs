@@ -42,6 +42,7 @@ const steps = {
   mergeDelete: ({ t }) => t.mergeInsert("id").whenNotMatchedBySourceDelete({ where: "id > 302" }).execute(rows(0, 300)).then(counted),
   content: ({ t }) => content(t),
   fts: ({ t }) => t.createIndex("text", { config: Index.fts() }),
+  waitForIndex: async ({ t }) => (await t.waitForIndex(["text_idx"], 30)) ?? "there",
   words: async ({ t }) => (await ids(t.search("cloud", "fts").limit(500))).sort((a, b) => a - b),
   match: async ({ t }) => (await ids(t.query().fullTextSearch(new lancedb.MatchQuery("rivr", "text", { fuzziness: 1 })).limit(500))).sort((a, b) => a - b),
   btree: ({ t }) => t.createIndex("id", { config: Index.btree() }),
@@ -69,6 +70,45 @@ const steps = {
     const tags = await t.tags();
     await tags.create("first", 1);
     return tags.getVersion("first");
+  },
+  moreTags: async ({ t }) => {
+    const tags = await t.tags();
+    await tags.update("first", 2);
+    const found = [await tags.getVersion("first"), Object.keys(await tags.list())];
+    await t.checkout("first");
+    const rows = await t.countRows();
+    await t.checkoutLatest();
+    await tags.delete("first");
+    return [...found, rows, Object.keys(await tags.list())];
+  },
+  versions: async ({ t }) => [(await t.listVersions()).length > 5, (await t.version()) > 5],
+  stats: async ({ t }) => (await t.stats()).numRows,
+  plans: async ({ t }) => {
+    const query = t.vectorSearch(near).limit(3);
+    return [(await query.explainPlan(true)).includes("KNN"), (await query.analyzePlan()).includes("output_rows")];
+  },
+  page: ({ t }) => ids(t.query().where("id >= 5").limit(4).offset(3)),
+  rowIds: async ({ t }) => Object.keys((await t.query().where("id = 7").withRowId().toArray())[0]).sort(),
+  takeRowIds: async ({ t }) => {
+    const [found] = await t.query().where("id = 7").withRowId().toArray();
+    return ids(t.takeRowIds([found._rowid]));
+  },
+  postfilter: ({ t }) => ids(t.vectorSearch(near).where("id % 2 = 0").postfilter().limit(20)),
+  probes: ({ t }) => ids(t.vectorSearch(near).nprobes(5).refineFactor(2).ef(30).bypassVectorIndex().limit(5)),
+  fast: ({ t }) => ids(t.vectorSearch(near).distanceType("cosine").fastSearch().limit(5)),
+  boolean: async ({ t }) => {
+    const { BooleanQuery, MatchQuery, Occur } = lancedb;
+    const query = new BooleanQuery([[Occur.Must, new MatchQuery("river", "text")], [Occur.MustNot, new MatchQuery("stone", "text")]]);
+    return (await ids(t.query().fullTextSearch(query).limit(500))).sort((a, b) => a - b);
+  },
+  arrow: async ({ t }) => (await t.query().where("id < 4").toArrow()).numRows,
+  empty: async ({ db, t }) => {
+    const empty = await db.createEmptyTable(`${name}_empty`, await t.schema());
+    const before = await empty.countRows();
+    await empty.add(rows(0, 2));
+    const names = (await db.tableNames({ limit: 1000 })).filter((n) => n.startsWith(name));
+    await db.dropTable(`${name}_empty`);
+    return [before, names];
   },
   takeOffsets: async ({ t }) => (await t.takeOffsets([2, 7]).toArray()).map((r) => r.id),
   overwrite: async ({ db }) => (await db.createTable(name, rows(7, 3), { mode: "overwrite" })).countRows(),
