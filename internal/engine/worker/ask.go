@@ -18,6 +18,7 @@ import (
 	"reflect"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/auth"
@@ -157,10 +158,10 @@ func pack(vector []float32) []byte {
 	return packed
 }
 
-// tries is how many workers are asked where they cannot be reached.
+// tries is how many workers are asked where they cannot be reached, beside as many as there should be.
 const tries = 3
 
-// send posts a request to a worker. The function that it returns, never nil, ends the request in the worker's account.
+// send posts a request to a worker. Where none accepts a connection the error is errNoWorker: nothing was done. The function that it returns, never nil, ends the request in the worker's account.
 func (e *Engine) send(ctx context.Context, op api.Operation, text []byte, rows *rowStream) (*http.Response, func(), error) {
 	for try := 1; ; try++ {
 		m, err := e.pool.pick(ctx, e.opts.Patience)
@@ -169,9 +170,13 @@ func (e *Engine) send(ctx context.Context, op api.Operation, text []byte, rows *
 		}
 		resp, err := m.post(ctx, op.Name, text, rows)
 		var dialing *net.OpError
-		if err != nil && errors.As(err, &dialing) && dialing.Op == "dial" && try < tries && ctx.Err() == nil {
-			m.leave()
-			continue
+		if err != nil && errors.As(err, &dialing) && dialing.Op == "dial" {
+			m.missed.Store(time.Now().UnixNano())
+			if try < tries+e.opts.Workers && ctx.Err() == nil {
+				m.leave()
+				continue
+			}
+			err = errors.Join(errNoWorker, err)
 		}
 		return resp, m.leave, err
 	}

@@ -18,7 +18,14 @@ type member struct {
 	running  atomic.Int64  // requests at work in it
 	idle     chan struct{} // gets a value whenever a request ends
 	retiring atomic.Bool
+	missed   atomic.Int64 // when it last accepted no connection, in nanoseconds since 1970
 }
+
+// avoidTime is how long a worker that accepted no connection is asked only where no other one is there.
+const avoidTime = 5 * time.Second
+
+// avoided reports whether a worker accepted no connection just now.
+func (m *member) avoided() bool { return time.Since(time.Unix(0, m.missed.Load())) < avoidTime }
 
 // connectTime bounds how long a worker may take to accept a connection.
 const connectTime = 10 * time.Second
@@ -123,7 +130,7 @@ func (p *pool) close() {
 	p.members = nil
 }
 
-// pick returns the worker with the fewest requests, entering one more, and waits for one where there is none. The error is errNoWorker
+// pick returns the worker with the fewest requests, of those that are not avoided if there are any, entering one more, and waits for one where there is none. The error is errNoWorker
 // where ctx ends or the time is over before, or what requests are told instead of waiting.
 func (p *pool) pick(ctx context.Context, patience time.Duration) (*member, error) {
 	timer := time.NewTimer(patience)
@@ -146,12 +153,20 @@ func (p *pool) pick(ctx context.Context, patience time.Duration) (*member, error
 	}
 }
 
+// before reports whether a request is better given to m than to another one.
+func (m *member) before(other *member) bool {
+	if m.avoided() != other.avoided() {
+		return other.avoided()
+	}
+	return m.running.Load() < other.running.Load()
+}
+
 func (p *pool) least() (*member, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var best *member
 	for _, m := range p.members {
-		if !m.retiring.Load() && (best == nil || m.running.Load() < best.running.Load()) {
+		if !m.retiring.Load() && (best == nil || m.before(best)) {
 			best = m
 		}
 	}
