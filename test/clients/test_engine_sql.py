@@ -72,6 +72,9 @@ def test_more_than_a_condition(asked: Asked, condition: str) -> None:
     asked.refused("count_rows", {"predicate": condition})
     asked.refused("query", {"vector": {}, "k": 5, "filter": condition})
     asked.refused("explain_plan", {"query": {"vector": {}, "k": 5, "filter": condition}})
+    asked.refused("query", {"vector": {}, "k": 5, "columns": {"column_aliases": {"a": condition}}})
+    asked.refused("add_columns", {"new_columns": [{"name": "a", "expression": condition}]})
+    asked.refused("add_columns", {"new_columns": [{"name": "a", "computed": condition}]})
 
 
 CONDITIONS = {

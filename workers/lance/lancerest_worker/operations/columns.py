@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..errors import INVALID, SCHEMA, UNSUPPORTED, RefusedError
 from ..request import Request
-from . import computed, limits, paths, types
+from . import computed, conditions, limits, paths, types
 
 
 def add(request: Request) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _rule(entry: dict[str, Any]) -> tuple[str, str, str]:
         return name, "computed", str(rule)
     if not expression:
         raise RefusedError(INVALID, f"column {name!r} has no expression and no computed: give one of them")
-    return name, "expression", str(expression)
+    return name, "expression", conditions.whole(str(expression), f"the expression of column {name!r}")
 
 
 def _add_empty(request: Request, dataset: lance.LanceDataset) -> dict[str, Any]:

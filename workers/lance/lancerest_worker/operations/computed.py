@@ -17,7 +17,7 @@ import pyarrow as pa
 from lance.fragment import LanceFragment
 
 from ..errors import COLUMN_NOT_FOUND, INVALID, SCHEMA, UNSUPPORTED, RefusedError, clean
-from . import paths, sql
+from . import conditions, paths, sql
 
 MARK = "computed_column"
 _KIND = MARK + ".kind"
@@ -90,8 +90,9 @@ def typed(dataset: lance.LanceDataset, expression: str, what: str) -> pa.DataTyp
     whatever else Lance does not understand."""
     sql.expression(expression, what)
     try:
-        # Lance wants a column beside expressions that read none.
-        projected = dataset.scanner(columns={"value": expression, "row": "_rowid"}).projected_schema
+        # Lance wants a column beside expressions that read none. As it is, the text makes the errors that LanceDB's callers know.
+        for text in (expression, conditions.whole(expression, what)):
+            projected = dataset.scanner(columns={"value": text, "row": "_rowid"}).projected_schema
     except (ValueError, OSError) as err:
         raise judged(err, what, dataset.schema) from err
     return projected.field("value").type
@@ -101,7 +102,7 @@ def predicate(dataset: lance.LanceDataset, where: str, what: str) -> None:
     """Refuse what is not a condition on a table's rows, with the codes of typed."""
     sql.expression(where, what)
     try:
-        dataset.scanner(columns=["_rowid"], filter=where).explain_plan()
+        dataset.scanner(columns=["_rowid"], filter=conditions.whole(where, what)).explain_plan()
     except (ValueError, OSError) as err:
         raise judged(err, what, dataset.schema) from err
 

@@ -147,7 +147,9 @@ def _columns(columns: dict[str, Any]) -> list[str] | dict[str, str] | None:
     names, aliases = columns.get("column_names"), columns.get("column_aliases")
     if names and aliases:
         raise RefusedError(INVALID, "columns has column_names and column_aliases: give one of them")
-    return names or aliases or None
+    if aliases:
+        return {name: conditions.whole(text, f"the expression of column {name!r}") for name, text in aliases.items()}
+    return names or None
 
 
 def _nearest(
