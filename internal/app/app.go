@@ -14,6 +14,7 @@ import (
 
 	"github.com/lancerest/lancerest/internal/catalog"
 	"github.com/lancerest/lancerest/internal/config"
+	"github.com/lancerest/lancerest/internal/engine"
 	"github.com/lancerest/lancerest/internal/engine/durable"
 	"github.com/lancerest/lancerest/internal/engine/worker"
 	"github.com/lancerest/lancerest/internal/httpapi"
@@ -102,8 +103,10 @@ type App struct {
 	listener net.Listener
 	// engineToken is the secret by which workers' requests are known.
 	engineToken string
-	closing     sync.Once
-	closed      error
+	// commits knows what workers have committed, nil where they may ask another server.
+	commits *engine.Commits
+	closing sync.Once
+	closed  error
 }
 
 // New opens the state, migrating it if it is older than the binary, and binds the address, so that a port in use is an error
@@ -263,7 +266,7 @@ func (a *App) openHandler(ctx context.Context, metrics *telemetry.Metrics) error
 	}
 	a.handler, err = httpapi.New(httpapi.Options{
 		Catalog: a.catalog, Logger: a.config.Logger, Version: a.config.Version, Metrics: metrics,
-		Traces: a.traces, Limits: a.config.Limits, Engine: performer, EngineToken: a.engineToken, JobKinds: durable.Kinds(), Databases: a.config.Databases,
+		Traces: a.traces, Limits: a.config.Limits, Engine: performer, EngineToken: a.engineToken, Commits: a.commits, JobKinds: durable.Kinds(), Databases: a.config.Databases,
 	})
 	if err != nil {
 		return err

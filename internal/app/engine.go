@@ -109,6 +109,8 @@ func (a *App) openEngine(ctx context.Context, metrics *telemetry.Metrics) (engin
 	}
 	if opts.URL == "" {
 		opts.URL = ownURL(a.listener.Addr())
+		a.commits = engine.NewCommits(rand.Text())
+		opts.Commits = a.commits
 	}
 	if c.Kind != EngineAuto {
 		opts.Addresses = strings.Split(c.Kind, ",")

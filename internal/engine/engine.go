@@ -18,7 +18,8 @@ type Engine interface {
 	//   - CodeUnsupported: the engine does not offer the operation, or not with these parameters; nothing was done.
 	//   - CodeInvalidInput: a condition, a column, a vector or a stream of rows is wrong or broken; nothing was done.
 	//   - CodeServiceUnavailable: there is no worker, or it ended before it can have changed anything; nothing was done.
-	//   - CodeInternal: the operation was lost under way; where it changes something, whether it did is not known.
+	//   - CodeInternal: the operation was lost under way; where it changes something, whether it did is not known, unless the error is a
+	//     *DoneError: then it did.
 	Do(ctx context.Context, operation string, request any) (any, error)
 }
 

@@ -69,7 +69,7 @@ func transportHeader(lower string) bool {
 	switch lower {
 	case "accept", "accept-encoding", "accept-language", "cache-control", "connection", "content-encoding", "content-length", "content-type", "date",
 		"expect", "host", "keep-alive", "origin", "pragma", "referer", "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "via",
-		"forwarded", "x-request-id", "traceparent", "tracestate", "idempotency-key", "x-lancerest-principal":
+		"forwarded", "x-request-id", "traceparent", "tracestate", "idempotency-key", "x-lancerest-principal", "x-lancerest-operation":
 		return true
 	}
 	return strings.HasPrefix(lower, "sec-") || strings.HasPrefix(lower, "x-forwarded-") || strings.HasPrefix(lower, "if-")

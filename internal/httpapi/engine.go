@@ -33,6 +33,29 @@ const (
 	jobHeader       = "X-Lancerest-Job"
 )
 
+// operationHeader names the operation of the engine's that a commit belongs to (engine.Commits).
+const operationHeader = "X-Lancerest-Operation"
+
+// noted performs a request. Where it is a commit of the engine's, the operation that it belongs to must be under way, and its outcome is noted.
+func (h *Handler) noted(r *http.Request, request any, perform func() (any, error)) (any, error) {
+	commit, ok := request.(*api.CreateTableVersionRequest)
+	id := r.Header.Get(operationHeader)
+	if !ok || id == "" || h.opts.Commits == nil || !h.fromEngine(r) {
+		return perform()
+	}
+	leave, err := h.opts.Commits.Enter(id)
+	if err != nil {
+		return nil, err
+	}
+	err = errUnfinished // should it panic
+	defer func() { leave(commit.Version, err) }()
+	var response any
+	response, err = perform()
+	return response, err
+}
+
+var errUnfinished = errors.New("the commit was not finished")
+
 // identify says who asks: the owner of the credentials, or for a job of the engine's the one who asked for that.
 func (h *Handler) identify(ctx context.Context, r *http.Request, given auth.Credentials) (context.Context, auth.Principal, error) {
 	if name := r.Header.Get(principalHeader); name != "" && h.fromEngine(r) {
@@ -71,6 +94,10 @@ func (r *row) asCloud(d dialect, err error) error {
 	var e *api.Error
 	if !d.cloud || !r.engine || !errors.As(err, &e) {
 		return err
+	}
+	var done *engine.DoneError
+	if errors.As(err, &done) {
+		return &edgeError{shown: done.Shown, status: http.StatusBadRequest} // any that is not sent again
 	}
 	switch e.Code {
 	case api.CodeTableAlreadyExists, api.CodeTableColumnNotFound, api.CodeTableVersionNotFound, api.CodeTableBranchNotFound, api.CodeTableIndexAlreadyExists,

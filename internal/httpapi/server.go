@@ -38,6 +38,8 @@ type Options struct {
 	// EngineToken is the secret by which the engine's own requests are known ("" for none): they are parts of operations that are under way,
 	// so they take no place and are served while the server drains.
 	EngineToken string
+	// Commits is told what the engine's operations commit (default: nobody is).
+	Commits *engine.Commits
 	// JobKinds are the kinds of the engine's jobs, which are listed for LanceDB's SDKs.
 	JobKinds []string
 	// Databases says what the name of a database means that LanceDB's SDKs send (default DatabaseOne).
@@ -347,7 +349,7 @@ func (h *Handler) call(ctx context.Context, r *http.Request, q called, a *answer
 		a.target = t.AsTarget().ID
 	}
 	perform := func(ctx context.Context) (any, error) {
-		response, err := m.row.call(ctx, request)
+		response, err := h.noted(r, request, func() (any, error) { return m.row.call(ctx, request) })
 		return response, m.row.asCloud(d, err)
 	}
 	encoded := func(response any) (int, []byte, error) {

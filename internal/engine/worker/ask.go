@@ -47,6 +47,7 @@ type asked struct {
 	request any
 	extra   map[string]any // beside the request
 	at      place
+	id      string // by which its commits are known, "" where they are not followed
 }
 
 // ask has a worker perform an operation.
@@ -56,6 +57,10 @@ func (e *Engine) ask(ctx context.Context, op api.Operation, request any, at plac
 
 func (e *Engine) askFor(ctx context.Context, a asked) (any, error) {
 	op, request := a.op, a.request
+	if e.opts.Commits != nil && followed(op.Name) {
+		a.id = e.opts.Commits.Begin()
+		defer e.opts.Commits.Finish(a.id)
+	}
 	text, err := e.head(ctx, a)
 	if err != nil {
 		return nil, err
@@ -74,9 +79,14 @@ func (e *Engine) askFor(ctx context.Context, a asked) (any, error) {
 	finish := func() { done(); leave() }
 	if err != nil {
 		finish()
-		return nil, lost(ctx, op.Name, rows, err)
+		return e.lose(ctx, a, rows, err)
 	}
-	return answer(ctx, op, resp, finish)
+	answered, err := answer(op, resp, finish)
+	var cut *cutError
+	if errors.As(err, &cut) {
+		return e.lose(ctx, a, rows, cut.because)
+	}
+	return answered, err
 }
 
 // head encodes what a worker is told, as JSON.
@@ -89,6 +99,9 @@ func (e *Engine) head(ctx context.Context, a asked) ([]byte, error) {
 	headers := map[string]string{}
 	if e.opts.Token != "" {
 		headers[TokenHeader] = e.opts.Token
+	}
+	if a.id != "" {
+		headers[OperationHeader] = a.id
 	}
 	given := auth.CredentialsFrom(ctx)
 	if d, ok := auth.DelegateFrom(ctx); ok {
@@ -200,28 +213,8 @@ func (m *member) post(ctx context.Context, operation string, text []byte, rows *
 	return m.client.Do(req)
 }
 
-// lost says what it means that a worker gave no answer.
-func lost(ctx context.Context, operation string, rows *rowStream, err error) error {
-	var told *api.Error
-	switch {
-	case errors.As(err, &told):
-		return told // by prepare
-	case errors.Is(err, errNoWorker):
-		return api.Errorf(api.CodeServiceUnavailable, "the engine has no worker running now; nothing was done; try again").Because(err)
-	case rows != nil && rows.broken.Load():
-		return api.Errorf(api.CodeInvalidInput, "the stream of rows broke off before its end; nothing was changed").Because(err)
-	case !changes(operation) && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
-		return api.Errorf(api.CodeServiceUnavailable, "%s took too long and was stopped: ask for less, or make an index that it can use", operation).Because(err)
-	case ctx.Err() != nil && !changes(operation):
-		return ctx.Err()
-	case !changes(operation) || rows != nil && !rows.ended.Load():
-		return api.Errorf(api.CodeServiceUnavailable, "the worker ended in the middle of %s; nothing was changed; try again", operation).Because(err)
-	}
-	return api.Errorf(api.CodeInternal, "the worker ended in the middle of %s, and whether it changed the table is not known: look at its latest version before trying again", operation).Because(err)
-}
-
 // answer decodes what a worker answered, and calls done when all of it was read.
-func answer(ctx context.Context, op api.Operation, resp *http.Response, done func()) (any, error) {
+func answer(op api.Operation, resp *http.Response, done func()) (any, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode == http.StatusOK && kind == api.ArrowFileType {
 		return &api.QueryTableResponse{Data: &arrowBody{ReadCloser: resp.Body, done: done}}, nil
@@ -230,7 +223,7 @@ func answer(ctx context.Context, op api.Operation, resp *http.Response, done fun
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, lost(ctx, op.Name, nil, err)
+		return nil, &cutError{err}
 	}
 	if resp.StatusCode == http.StatusOK {
 		response := reflect.New(reflect.TypeOf(op.Response)).Interface()

@@ -58,6 +58,9 @@ type Options struct {
 	Grace time.Duration
 	// Patience is how long a request waits for its turn, or for a worker to start (default 1 minute).
 	Patience time.Duration
+	// Commits is told by the server at URL what workers commit (default: nobody tells; whether a change was made whose worker is lost is not
+	// known then). It must not be set where URL may be another server's.
+	Commits *engine.Commits
 	// Logger receives what operators need to know (default: nothing).
 	Logger *slog.Logger
 }
@@ -68,6 +71,8 @@ const (
 	TokenHeader     = "X-Lancerest-Engine-Token"
 	PrincipalHeader = "X-Lancerest-Principal"
 	JobHeader       = "X-Lancerest-Job"
+	// OperationHeader is the id by which Options.Commits knows the operation that a commit belongs to.
+	OperationHeader = "X-Lancerest-Operation"
 )
 
 // Engine is an engine.Engine. Create it with New, then Start it, and Close it.

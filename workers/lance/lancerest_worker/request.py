@@ -10,7 +10,7 @@ import lance
 import pyarrow as pa
 
 from .errors import BAD_STATE, BrokenStreamError, RefusedError
-from .tables import Caller, Table, Tables
+from .tables import OPERATION_HEADER, Caller, Table, Tables
 from .wire import Aligned, Body
 
 # Lance wants decimals at multiples of 16 bytes, and Arrow streams promise 8.
@@ -30,7 +30,9 @@ class Request:
         self.operation = str(head["operation"])
         self.args: dict[str, Any] = head.get("request") or {}
         catalog = head["catalog"]
-        self.caller = Caller(catalog["uri"], tuple(sorted((catalog.get("headers") or {}).items())))
+        headers = dict(catalog.get("headers") or {})
+        committer = headers.pop(OPERATION_HEADER, "")
+        self.caller = Caller(catalog["uri"], tuple(sorted(headers.items())), committer)
         at = head["table"]
         self.table = Table(
             tuple(at["id"]),

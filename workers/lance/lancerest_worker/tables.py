@@ -15,16 +15,26 @@ import lance
 from lance_namespace import LanceNamespace, connect
 
 MAIN = "main"
+OPERATION_HEADER = "X-Lancerest-Operation"
 _TABLES_MOST = 128
 _CLIENTS_MOST = 64
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Where the catalog is, and as whom to speak to it: the headers are the caller's own and are secret."""
+    """Where the catalog is, and as whom to speak to it: the headers are the caller's own and are secret.
+
+    Commits name the operation that they belong to, where it has a name.
+    """
 
     uri: str
     headers: tuple[tuple[str, str], ...] = field(repr=False)
+    operation: str = ""
+
+    @property
+    def reader(self) -> Caller:
+        """The caller as one who commits nothing: what one operation opened others read."""
+        return replace(self, operation="")
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,10 @@ class Tables:
         with self._lock:
             client = self._clients.get(caller)
             if client is None:
-                client = connect("rest", {"uri": caller.uri, **{f"header.{name}": value for name, value in caller.headers}})
+                headers = dict(caller.headers)
+                if caller.operation:
+                    headers[OPERATION_HEADER] = caller.operation
+                client = connect("rest", {"uri": caller.uri, **{f"header.{name}": value for name, value in headers.items()}})
                 self._clients[caller] = client
                 if len(self._clients) > _CLIENTS_MOST:
                     self._clients.popitem(last=False)
@@ -68,7 +81,7 @@ class Tables:
 
     def read(self, caller: Caller, table: Table) -> lance.LanceDataset:
         """Return a version to read. Others read the same object: it must not be changed."""
-        key = (caller, table)
+        key = (caller.reader, table)
         with self._lock:
             found = self._open.get(key)
             if found is not None:
@@ -86,7 +99,7 @@ class Tables:
 
     def changed(self, caller: Caller, table: Table, dataset: lance.LanceDataset) -> None:
         """Keep what a table became: the next request is likely to ask for it. The dataset is not to be changed any more."""
-        self._keep((caller, replace(table, version=dataset.version)), dataset)
+        self._keep((caller.reader, replace(table, version=dataset.version)), dataset)
 
     def _opened(self, caller: Caller, table: Table) -> lance.LanceDataset:
         dataset = lance.LanceDataset(
