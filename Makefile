@@ -140,16 +140,23 @@ check-clients: tools $(VENV)/ready $(BIN) ## pylance, lancedb and the Python pac
 PY_SOURCES := python workers test/clients test/faults test/wire examples
 
 .PHONY: bench
-bench: $(VENV)/ready postgres ## Load this server beside the reference server, on PostgreSQL beside pgbench, and commits on S3 (15 to 30 minutes).
+bench: $(VENV)/ready postgres ## Load this server beside the reference server, on PostgreSQL beside pgbench, commits on S3, and the engine beside pylance (20 to 35 minutes).
 	@LANCEREST_PYTHON=$(CURDIR)/$(VENV)/bin/python go run ./bench $(BENCH)
 	@$(BENCH_POSTGRES)
 	@go run ./test/s3bench $(S3BENCH)
+	@$(BENCH_ENGINE)
 
 BENCH_POSTGRES = go run ./test/withpostgres -durable go run ./bench -postgres $(BENCH)
 
 .PHONY: bench-postgres
 bench-postgres: postgres ## The part with the state in PostgreSQL alone.
 	@$(BENCH_POSTGRES)
+
+BENCH_ENGINE = LANCEREST_PYTHON=$(CURDIR)/$(VENV)/bin/python go run ./bench -engine $(BENCH)
+
+.PHONY: bench-engine
+bench-engine: $(VENV)/ready ## The engine beside pylance alone (4 to 6 minutes).
+	@$(BENCH_ENGINE)
 
 .PHONY: bench-update
 bench-update: BENCH += -update
@@ -159,6 +166,10 @@ bench-update: bench ## All of it, and write the results into docs/performance.md
 .PHONY: bench-postgres-update
 bench-postgres-update: BENCH += -update
 bench-postgres-update: bench-postgres
+
+.PHONY: bench-engine-update
+bench-engine-update: BENCH += -update
+bench-engine-update: bench-engine
 
 .PHONY: quickstart
 quickstart: $(VENV)/ready $(BIN) ## Serve, fill three tables in multi-table commits, and keep serving.

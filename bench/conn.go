@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -42,19 +44,55 @@ func (c *conn) do(request []byte) (status int, body []byte, err error) {
 	if err != nil {
 		return 0, nil, fmt.Errorf("read an answer: %w", err)
 	}
-	if cap(c.body) < length {
-		c.body = make([]byte, length)
+	c.body = c.body[:0]
+	if length == inChunks {
+		err = c.chunks()
+	} else {
+		err = c.more(length)
 	}
-	c.body = c.body[:length]
-	if _, err := io.ReadFull(c.reader, c.body); err != nil {
+	if err != nil {
 		return 0, nil, fmt.Errorf("read the body of an answer: %w", err)
 	}
 	return status, c.body, nil
 }
 
+// more reads so many bytes of a body.
+func (c *conn) more(length int) error {
+	had := len(c.body)
+	c.body = slices.Grow(c.body, length)[:had+length]
+	_, err := io.ReadFull(c.reader, c.body[had:])
+	return err
+}
+
+// chunks reads a body that comes in chunks.
+func (c *conn) chunks() error {
+	for {
+		line, err := c.reader.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		length, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 16, 32)
+		if err != nil {
+			return fmt.Errorf("chunk %q", line)
+		}
+		if err := c.more(int(length)); err != nil {
+			return err
+		}
+		if _, err := c.reader.Discard(len("\r\n")); err != nil || length == 0 {
+			return err
+		}
+	}
+}
+
 var lengthHeader = []byte("content-length:")
 
-// head reads the status and the headers of an answer. Both servers say how long their bodies are.
+// chunkedHeader says that a body comes in chunks.
+const chunkedHeader = "transfer-encoding: chunked"
+
+// inChunks stands for the length of a body that comes in chunks.
+const inChunks = -2
+
+// head reads the status and the headers of an answer.
 func (c *conn) head() (status, length int, err error) {
 	line, err := c.reader.ReadSlice('\n')
 	if err != nil {
@@ -80,8 +118,11 @@ func (c *conn) head() (status, length int, err error) {
 				return 0, 0, fmt.Errorf("header %q", line)
 			}
 		}
+		if strings.EqualFold(string(bytes.TrimSpace(line)), chunkedHeader) {
+			length = inChunks
+		}
 	}
-	if length < 0 {
+	if length == -1 {
 		return 0, 0, errors.New("it does not say how long its body is")
 	}
 	return status, length, nil

@@ -2,7 +2,7 @@
 // on the same machine in the same run, and prints what both of them and the disk below them gave. docs/performance.md holds
 // the table of one run.
 //
-// With -postgres it loads servers whose state is in PostgreSQL instead, beside pgbench.
+// With -postgres it loads servers whose state is in PostgreSQL instead, beside pgbench; with -engine a server with an engine, beside pylance.
 //
 // It also loads a second Lancerest that holds many more tables (-large), to show that no cost grows with the catalog, and can take
 // profiles of the server's hot paths (-profile). Nothing here is a test: no figure makes a build fail.
@@ -35,6 +35,10 @@ type options struct {
 	update    bool
 	profile   string
 	postgres  bool
+	engine    bool
+	vectors   int
+	stream    int64
+	binary    string
 }
 
 func parse(args []string) (options, error) {
@@ -53,6 +57,10 @@ func parse(args []string) (options, error) {
 	flags.BoolVar(&o.update, "update", false, "write the result into docs/performance.md")
 	flags.StringVar(&o.profile, "profile", "", "take profiles of the server into this directory instead of comparing")
 	flags.BoolVar(&o.postgres, "postgres", false, "measure with the state in new databases of the PostgreSQL cluster that LANCEREST_STATE names, beside pgbench, instead of comparing with the reference")
+	flags.BoolVar(&o.engine, "engine", false, "measure the engine beside pylance in one process instead of comparing with the reference")
+	flags.IntVar(&o.vectors, "vectors", 1_000_000, "rows of the table that -engine queries")
+	flags.Int64Var(&o.stream, "stream", 2<<30, "bytes of the streams that -engine writes")
+	flags.StringVar(&o.binary, "binary", "", "server to measure with -engine (default: built from this tree)")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -102,9 +110,12 @@ func exit(err error) {
 
 // run measures what the options ask for. Everything that it starts and writes is gone when it returns.
 func run(ctx context.Context, o options) error {
-	chosen, err := choose(o.only)
-	if err != nil {
-		return err
+	var chosen []operation
+	if !o.engine {
+		var err error
+		if chosen, err = choose(o.only); err != nil {
+			return err
+		}
 	}
 	dir, err := os.MkdirTemp(o.dir, "lancerest-bench-")
 	if err != nil {
@@ -115,9 +126,12 @@ func run(ctx context.Context, o options) error {
 		return profile(ctx, o, dir, chosen)
 	}
 	var r outcome
-	if o.postgres {
+	switch {
+	case o.postgres:
 		r, err = measurePostgres(ctx, o, dir, chosen)
-	} else {
+	case o.engine:
+		r, err = measureEngine(ctx, o, dir)
+	default:
 		r, err = measure(ctx, o, dir, chosen)
 	}
 	if err != nil {
