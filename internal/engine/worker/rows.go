@@ -19,7 +19,7 @@ type rowStream struct {
 }
 
 // rowBuffer is how much is read from a caller at a time.
-const rowBuffer = 256 << 10
+const rowBuffer = 1 << 20
 
 // Why a stream of rows is read no further.
 var (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +21,45 @@ _ALIGNED = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
 
 class AbandonedError(Exception):
     """Whoever asked has hung up."""
+
+
+# What is read before the library asks for it, while it writes files: so many batches at most, and so many bytes if all are as
+# large as the first.
+_AHEAD_BATCHES = 8
+_AHEAD_BYTES = 64 << 20
+
+
+def ahead(stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """Yield a stream's batches, which another thread reads, raise what it meets. Once nobody asks it reads at most one more."""
+    first = next(stream, None)
+    if first is None:
+        return
+    yield first
+    room = max(1, min(_AHEAD_BATCHES, _AHEAD_BYTES // max(first.nbytes, 1)))
+    read: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(room)
+    left = threading.Event()
+
+    def fill() -> None:
+        last: BaseException | None = None
+        try:
+            for batch in stream:
+                read.put(batch)
+                if left.is_set():
+                    return
+        except BaseException as err:
+            last = err
+        read.put(last)
+
+    threading.Thread(target=fill, daemon=True).start()
+    try:
+        while (one := read.get()) is not None:
+            if isinstance(one, BaseException):
+                raise one
+            yield one
+    finally:
+        left.set()
+        while not read.empty():  # so that it can put what it has
+            read.get()
 
 
 class Request:
@@ -99,11 +140,7 @@ class Request:
     def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         """Pass rows on. What goes wrong here is remembered: the library makes a text of it."""
         try:
-            while True:
-                try:
-                    batch = stream.read_next_batch()
-                except StopIteration:
-                    break
+            for batch in ahead(stream):
                 if self.abandoned:
                     raise BrokenStreamError("the caller hung up before all rows were sent")
                 self.rows_read += batch.num_rows
