@@ -124,6 +124,44 @@ const steps = {
   },
 };
 
+// What a local directory does not have: on the server alone, with what it must answer.
+const alone = {
+  namespaces: [async ({ db }) => {
+    const ns = [`${name}_ns`];
+    await db.createNamespace(ns);
+    await db.createTable("within", rows(0, 3), ns);
+    const there = [(await db.listNamespaces()).namespaces.includes(ns[0]), await db.tableNames(ns), await (await db.openTable("within", ns)).countRows()];
+    await db.describeNamespace(ns);
+    await db.dropTable("within", ns);
+    await db.dropNamespace(ns);
+    return [...there, (await db.listNamespaces()).namespaces.includes(ns[0])];
+  }, [true, ["within"], 3, false]],
+  rename: [async ({ db }) => {
+    await db.createTable(`${name}_old`, rows(0, 4));
+    await db.renameTable(`${name}_old`, `${name}_new`);
+    const old = (await db.tableNames()).includes(`${name}_old`); // until it lists tables, the SDK asks for the new one by the old name
+    const count = await (await db.openTable(`${name}_new`)).countRows();
+    await db.dropTable(`${name}_new`);
+    return [count, old];
+  }, [4, false]],
+  branches: [async ({ db }) => {
+    const t = await db.createTable(`${name}_branched`, rows(0, 4));
+    const branches = await t.branches();
+    const b = await branches.create("work");
+    await b.add(rows(4, 2));
+    const counts = [await t.countRows(), await (await branches.checkout("work")).countRows(), Object.keys(await branches.list())];
+    await branches.delete("work");
+    return [...counts, Object.keys(await branches.list())];
+  }, [4, 6, ["work"], []]],
+  fieldMetadata: [async ({ db }) => {
+    const t = await db.openTable(`${name}_branched`);
+    const { version } = await t.updateFieldMetadata([{ path: "id", metadata: { unit: "none" } }]);
+    const field = (await (await db.openTable(`${name}_branched`)).schema()).fields.find((f) => f.name === "id");
+    return [version === (await t.version()), field.metadata.get("unit")];
+  }, [true, "none"]],
+  jobs: [async ({ db }) => [await db.listJobs(), await db.getJob("00000000-0000-0000-0000-000000000000")], [[], null]],
+};
+
 const sides = {
   remote: { db: await lancedb.connect("db://lake", { apiKey: "sk_test", hostOverride: url, region: "local" }) },
   local: { db: await lancedb.connect(directory) },
@@ -139,6 +177,16 @@ for (const [step, run] of Object.entries(steps)) {
       answers[side] = { error: String(err) };
     }
     if (step === "create") at.t = await at.db.openTable(name);
+  }
+  console.log(JSON.stringify(answers, plain));
+}
+
+for (const [step, [run, local]] of Object.entries(alone)) {
+  const answers = { step, local };
+  try {
+    answers.remote = await run(sides.remote);
+  } catch (err) {
+    answers.remote = { error: String(err) };
   }
   console.log(JSON.stringify(answers, plain));
 }
