@@ -11,7 +11,7 @@ import (
 // engineFlags are the flags of serve that say who performs the operations on data.
 type engineFlags struct {
 	Kind    string   `help:"Who reads and writes data: auto (worker processes of this server, from the first request that needs them on; they need Python 3.10 or newer), off, or the addresses of workers that are run elsewhere, separated by commas (unix:PATH or HOST:PORT)." name:"engine" default:"auto" env:"LANCEREST_ENGINE" placeholder:"auto|off|ADDRESS"`
-	Python  string   `help:"Python that has the engine's libraries. The default is an environment of the engine's own in the data directory, which is made on first use." name:"engine-python" env:"LANCEREST_ENGINE_PYTHON" placeholder:"PYTHON"`
+	Python  string   `help:"Python that has the engine's libraries. The default is an environment of the engine's own in the data directory, else python3 where that has them; the first is made on first use where neither is there." name:"engine-python" env:"LANCEREST_ENGINE_PYTHON" placeholder:"PYTHON"`
 	Workers int      `help:"Worker processes; 0 is one for each processor." name:"engine-workers" default:"0" env:"LANCEREST_ENGINE_WORKERS"`
 	Memory  byteSize `help:"Memory from which a worker is replaced by a new one." name:"engine-memory" default:"4GiB" env:"LANCEREST_ENGINE_MEMORY"`
 	URL     string   `help:"Where workers that are run elsewhere reach this server." name:"engine-catalog-url" env:"LANCEREST_ENGINE_CATALOG_URL" placeholder:"URL"`

@@ -42,8 +42,8 @@ type Engine struct {
 	// Kind is EngineAuto (the default) for worker processes of this server, EngineOff, or the addresses of workers that somebody else runs,
 	// separated by commas: unix:PATH or HOST:PORT.
 	Kind string
-	// Python has the libraries that workers need. The default is what InstallEngine has made in the data directory, which is made first
-	// where it is missing.
+	// Python has the libraries that workers need. The default is what InstallEngine has made in the data directory, else python3 if that has
+	// them in the pinned versions; where neither is there the first is made.
 	Python string
 	// Workers is how many processes there are, 0 for one a processor.
 	Workers int
@@ -150,6 +150,9 @@ func (a *App) engineCommand(ctx context.Context, tell func(sentence string)) (wo
 		if python, err = env.Installed(); err != nil {
 			return worker.Command{}, err
 		}
+	}
+	if python == "" && env.Suits(ctx, defaultPython) {
+		python = defaultPython
 	}
 	if python == "" {
 		a.config.Logger.LogAttrs(ctx, slog.LevelWarn, "installing the engine's libraries, which takes some minutes; lancerest engine install does it beforehand",

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -60,7 +61,7 @@ func TestEngineCannotInstall(t *testing.T) {
 	if python == "" {
 		t.Skip("LANCEREST_PYTHON names no Python, as make check does")
 	}
-	t.Setenv("PATH", filepath.Dir(python))
+	t.Setenv("PATH", withoutLibraries(t, python))
 	t.Setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
 	t.Setenv("PIP_RETRIES", "0")
 	t.Setenv("LANCEREST_DATA", "not for workers")
@@ -95,6 +96,38 @@ func TestEngineCannotInstall(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Join(data, "engine", "install.log")); err != nil || !strings.Contains(string(text), "ERROR: ") {
 		t.Errorf("install.log: %q, %v", text, err)
+	}
+}
+
+// withoutLibraries returns a directory with the python3 that a Python's environment was made with.
+func withoutLibraries(t *testing.T, python string) string {
+	t.Helper()
+	base, err := exec.Command(python, "-c", "import sys; print(sys._base_executable)").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(strings.TrimSpace(string(base)), filepath.Join(dir, "python3")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestEngineFindsPython: where python3 has the libraries already, nothing is installed.
+func TestEngineFindsPython(t *testing.T) {
+	python := os.Getenv("LANCEREST_PYTHON")
+	if python == "" {
+		t.Skip("LANCEREST_PYTHON names no Python, as make check does")
+	}
+	t.Setenv("PATH", filepath.Dir(python))
+	data := t.TempDir()
+	s := serve(t, app.Config{Data: data})
+	if err := remove(t, s); api.CodeOf(err) != api.CodeInvalidTableState {
+		t.Errorf("delete: %v, want the worker's word that the table has no data", err)
+	}
+	found, err := filepath.Glob(filepath.Join(data, "engine", "venv-*"))
+	if err != nil || len(found) > 0 {
+		t.Errorf("made %q, %v", found, err)
 	}
 }
 

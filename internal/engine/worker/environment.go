@@ -46,6 +46,31 @@ func (v Environment) Installed() (string, error) {
 	return interpreter(dir), nil
 }
 
+// Suits reports whether a Python has all that workers need, in the pinned versions, so that no environment has to be made.
+func (v Environment) Suits(ctx context.Context, python string) bool {
+	pins, err := fs.ReadFile(v.Files, requirements)
+	if err != nil {
+		return false
+	}
+	cmd := exec.CommandContext(ctx, python, "-c", suits)
+	cmd.Env, cmd.Stdin = environment(), bytes.NewReader(pins)
+	return cmd.Run() == nil
+}
+
+// suits compares what is installed with the pins on its standard input.
+const suits = `
+import sys
+from importlib.metadata import PackageNotFoundError, version
+wrong = sys.version_info < (3, 10)
+for line in sys.stdin:
+    name, pinned, wanted = line.partition("#")[0].strip().partition("==")
+    try:
+        wrong |= bool(pinned) and version(name) != wanted
+    except PackageNotFoundError:
+        wrong = True
+sys.exit(wrong)
+`
+
 // installedMark is a file that says that an environment is whole.
 const installedMark = "installed"
 

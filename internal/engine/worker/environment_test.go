@@ -15,6 +15,7 @@ import (
 	"github.com/lancerest/lancerest/api"
 	"github.com/lancerest/lancerest/internal/engine/worker"
 	"github.com/lancerest/lancerest/internal/lockfile"
+	files "github.com/lancerest/lancerest/workers/lance"
 )
 
 // TestUnpack: the package is unpacked once, whole, and another version of it beside the first.
@@ -47,6 +48,29 @@ func TestUnpack(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 {
 		t.Errorf("%d directories, %v, want the two", len(entries), err)
+	}
+}
+
+// TestSuits: a Python will do as it is where it has every library in its pinned version.
+func TestSuits(t *testing.T) {
+	t.Parallel()
+	suits := func(python, pins string) bool {
+		return worker.Environment{Files: fstest.MapFS{"requirements.txt": {Data: []byte(pins)}}}.Suits(t.Context(), python)
+	}
+	pins, err := fs.ReadFile(files.Files, "requirements.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !suits(python(t), string(pins)) {
+		t.Error("the Python of the tests, which has the pinned libraries, will not do")
+	}
+	for _, wrong := range []string{"pylance==0.0.1 # another\n", "# none\nno-such-library==1\n"} {
+		if suits(python(t), wrong) {
+			t.Errorf("it has %q", wrong)
+		}
+	}
+	if suits(filepath.Join(t.TempDir(), "none"), "") {
+		t.Error("a Python that is not there will do")
 	}
 }
 
