@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,43 +23,60 @@ class AbandonedError(Exception):
     """Whoever asked has hung up."""
 
 
-# What is read before the library asks for it, while it writes files: so many batches at most, and so many bytes if all are as
-# large as the first.
-_AHEAD_BATCHES = 8
-_AHEAD_BYTES = 64 << 20
+# How many bytes of batches may be read before the library asks for them, while it writes files; one batch may be larger.
+_AHEAD_BYTES = 32 << 20
 
 
-def ahead(stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Yield a stream's batches, which another thread reads, raise what it meets. Once nobody asks it reads at most one more."""
-    first = next(stream, None)
-    if first is None:
-        return
-    yield first
-    room = max(1, min(_AHEAD_BATCHES, _AHEAD_BYTES // max(first.nbytes, 1)))
-    read: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(room)
-    left = threading.Event()
+class Ahead:
+    """A stream's batches, which another thread reads before they are asked for."""
 
-    def fill() -> None:
+    def __init__(self, stream: pa.RecordBatchReader) -> None:
+        self._stream = stream
+        self._read: deque[tuple[pa.RecordBatch | BaseException | None, int]] = deque()
+        self._bytes = 0
+        self._left = False
+        self._changed = threading.Condition()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches and raise what reading them meets. Once nobody asks, at most one more is read."""
+        threading.Thread(target=self._fill, name="ahead", daemon=True).start()
+        try:
+            while (one := self._next()) is not None:
+                if isinstance(one, BaseException):
+                    raise one
+                yield one
+        finally:
+            with self._changed:
+                self._left = True
+                self._read.clear()
+                self._changed.notify()
+
+    def _next(self) -> pa.RecordBatch | BaseException | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._read)
+            one, size = self._read.popleft()
+            self._bytes -= size
+            self._changed.notify()
+            return one
+
+    def _fill(self) -> None:
         last: BaseException | None = None
         try:
-            for batch in stream:
-                read.put(batch)
-                if left.is_set():
+            for batch in self._stream:
+                if not self._put(batch, batch.nbytes):
                     return
         except BaseException as err:
             last = err
-        read.put(last)
+        self._put(last, 0)
 
-    threading.Thread(target=fill, daemon=True).start()
-    try:
-        while (one := read.get()) is not None:
-            if isinstance(one, BaseException):
-                raise one
-            yield one
-    finally:
-        left.set()
-        while not read.empty():  # so that it can put what it has
-            read.get()
+    def _put(self, one: pa.RecordBatch | BaseException | None, size: int) -> bool:
+        """Leave something to be asked for, and return once there is room for more; False where nobody will ask."""
+        with self._changed:
+            self._read.append((one, size))
+            self._bytes += size
+            self._changed.notify()
+            self._changed.wait_for(lambda: self._left or self._bytes < _AHEAD_BYTES)
+            return not self._left
 
 
 class Request:
@@ -140,7 +157,7 @@ class Request:
     def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         """Pass rows on. What goes wrong here is remembered: the library makes a text of it."""
         try:
-            for batch in ahead(stream):
+            for batch in Ahead(stream):
                 if self.abandoned:
                     raise BrokenStreamError("the caller hung up before all rows were sent")
                 self.rows_read += batch.num_rows
